@@ -8,7 +8,7 @@
 
 #include "drivers/faults.h"
 #include "drivers/live.h"
-#include "nic/ways.h"
+#include "nic/routes.h"
 
 /* A program with more rights than its user (set-user-ID) does not do what the user's environment
  * says: a capture would write any file. */
@@ -95,9 +95,9 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
                  value_of("NONIC_BATCH"));
         return false;
     }
-    if (!parse_number(value_of("NONIC_PATHS"), 0, NIC_WAYS_MAX, &config->paths)) {
+    if (!parse_number(value_of("NONIC_PATHS"), 0, NIC_ROUTES_MAX, &config->paths)) {
         snprintf(error, error_bytes, "--paths (NONIC_PATHS) is '%s'; valid are 1 to %d",
-                 value_of("NONIC_PATHS"), NIC_WAYS_MAX);
+                 value_of("NONIC_PATHS"), NIC_ROUTES_MAX);
         return false;
     }
     if (!parse_switch(value_of("NONIC_STATS"), &config->stats)) {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "drivers/live.h"
-#include "nic/ways.h"
+#include "nic/routes.h"
 
 #define REFUSED (-1)
 
@@ -136,7 +136,7 @@ static void test_numbers(void **state)
     static const struct value paths[] = {{NULL, 0},
                                          {"", 0},
                                          {"1", 1},
-                                         {"16", NIC_WAYS_MAX},
+                                         {"16", NIC_ROUTES_MAX},
                                          {"0", REFUSED},
                                          {"17", REFUSED},
                                          {"-16", REFUSED},

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * link - the way to one peer address, as nic_av.link names it.
+ * link - what a port keeps for one peer address, as nic_av.link names it.
  *
  * Each port embeds a struct link at the head of its own link type, and has a link_table of them. A
- * link is there as long as anybody holds it: a queue pair's address vector, an address handle, a fan's way,
- * another link's way. Then it is idle, and goes soon (live_links.c). A peer that goes away only
- * marks it lost.
+ * link is there as long as anybody holds it: a queue pair's address vector, an address handle, a
+ * shared link, or a link of the same peer by another route. Then it is idle, and goes soon
+ * (live_links.c). A peer that goes away only marks it lost.
  */
 #ifndef DRIVERS_LINK_H
 #define DRIVERS_LINK_H
@@ -18,7 +18,7 @@
 enum link_kind {
     LINK_UDP,
     LINK_SHM,
-    LINK_FAN,     /* To several processes: each datagram has a link of its own (live_fan_link). */
+    LINK_SHARED,  /* To several processes: each datagram has a link of its own (live_slot_link). */
     LINK_NOWHERE, /* To nobody: what is sent there vanishes. */
 };
 
@@ -33,8 +33,8 @@ struct link {
     bool wanted;            /* While idle links go: this one is named by a packet that waits. */
     bool connected;         /* A connected queue pair's packets went here (LINK_UDP). */
     uint32_t holders;       /* 0: idle. */
-    uint32_t ways;          /* So many other links lead by this one, too (udp_ways.c). */
-    struct link *stem;      /* The link that it is a way of, and goes with; or itself. */
+    uint32_t routes;        /* Links of other routes that hold this one (udp_routes.c). */
+    struct link *first;     /* The peer's link of route 0, with which it goes; or itself. */
     struct instant look_at; /* Lost: when to look for it again. */
     uint32_t number;        /* LINK_UDP: nic_av.peer; 0: none. */
     struct list parked;     /* Queue pairs waiting for room (their nic_park nodes). */

@@ -27,7 +27,7 @@ void link_init(struct link *link, enum link_kind kind, const struct link_name *n
                           .self = *name->self,
                           .slot = name->slot,
                           .hop_limit = name->hop_limit,
-                          .stem = link};
+                          .first = link};
     list_init(&link->parked);
     list_init(&link->waiting);
     list_init(&link->member);

@@ -72,7 +72,7 @@ static inline bool link_table_is_crowded(const struct link_table *table)
 /* May this idle link go? Nobody who comes again has a use for one whose peer is gone. */
 static inline bool link_table_spares(const struct link_table *table, const struct link *link)
 {
-    return !link->wanted && link->ways == 0 && (link->lost || table->idle_count > LINKS_IDLE);
+    return !link->wanted && link->routes == 0 && (link->lost || table->idle_count > LINKS_IDLE);
 }
 
 /* All idle links were looked at. Those that stay are not looked at again before as many more have

@@ -137,7 +137,7 @@ static void test_who_goes(void **state)
     for (uint32_t i = 0; i < 100; i++) {
         links[i].wanted = true;
     }
-    links[100].ways = 1;
+    links[100].routes = 1;
     links[LINKS - 1].lost = true;
     link_table_hold(&table, &links[200]);
     assert_true(link_table_is_crowded(&table));
@@ -156,7 +156,7 @@ static void test_who_goes(void **state)
     for (uint32_t i = 0; i <= 100; i++) {
         links[i].wanted = false;
     }
-    links[100].ways = 0;
+    links[100].routes = 0;
     sweep();
     assert_int_equal(table.idle_count, LINKS_IDLE);
     for (uint32_t i = 402 - LINKS_IDLE; i < 402; i++) {

@@ -89,7 +89,7 @@ static uint32_t paths_of(const struct live *live)
 /* A path that dies takes a port that was not in use. One path is one port. */
 static uint32_t ports_of(const struct live *live)
 {
-    return paths_of(live) == 1 ? 1 : NIC_WAYS_MAX;
+    return paths_of(live) == 1 ? 1 : NIC_ROUTES_MAX;
 }
 
 /* No packet is larger than what the interface takes, of whichever wire: the port has one MTU. A

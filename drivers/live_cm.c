@@ -304,32 +304,32 @@ bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid)
 /* Which of the processes behind the destination: the one that was found to serve the port, or the
  * one whose id the message names. Of a peer that is alone, or on another machine, it does not
  * matter. */
-static uint32_t slot_for(const struct cm_letter *letter)
+static uint32_t slot_for(const struct cm_mad *mad)
 {
-    if (letter->process != 0) {
-        return letter->process - 1;
+    if (mad->process != 0) {
+        return mad->process - 1;
     }
-    const int slot = share_slot_of_mad(letter->bytes, sizeof(letter->bytes));
+    const int slot = share_slot_of_mad(mad->bytes, sizeof(mad->bytes));
     return slot == LOCAL_NO_SLOT ? 0 : (uint32_t)slot;
 }
 
-static void send_letter(struct live *live, const struct cm_letter *letter)
+static void send_mad(struct live *live, const struct cm_mad *mad)
 {
     struct nic_av av = {0};
-    memcpy(av.source.bytes, letter->source, 16);
-    memcpy(av.destination.bytes, letter->destination, 16);
+    memcpy(av.source.bytes, mad->source, 16);
+    memcpy(av.destination.bytes, mad->destination, 16);
     /* A peer that cannot be reached is one that does not answer. */
-    if (live_resolve_management(live, &av, slot_for(letter)) == STATUS_OK) {
-        live_transmit_mad(live, &av, letter->bytes);
+    if (live_resolve_management(live, &av, slot_for(mad)) == STATUS_OK) {
+        live_transmit_mad(live, &av, mad->bytes);
     }
 }
 
 void live_cm_say_again(struct live *live)
 {
-    struct cm_letter letter;
+    struct cm_mad mad;
     cm_say_again(&live->manager.cm->cm, live_now(live));
-    while (cm_next_copy(&live->manager.cm->cm, &letter)) {
-        send_letter(live, &letter);
+    while (cm_next_copy(&live->manager.cm->cm, &mad)) {
+        send_mad(live, &mad);
     }
 }
 
@@ -391,11 +391,11 @@ void live_cm_settle(struct live *live)
 {
     const struct live_cm_listener *listener = &live->manager.listener;
     const bool answered = take_answers(live), put = put_questions(live);
-    struct cm_letter letter;
-    while (cm_next_message(&live->manager.cm->cm, &letter)) {
-        live_cm_meet_server(live, &letter, slot_for(&letter));
-        send_letter(live, &letter);
-        cm_note_sent(&live->manager.cm->cm, &letter, live->now);
+    struct cm_mad mad;
+    while (cm_next_message(&live->manager.cm->cm, &mad)) {
+        live_cm_meet_server(live, &mad, slot_for(&mad));
+        send_mad(live, &mad);
+        cm_note_sent(&live->manager.cm->cm, &mad, live->now);
     }
     struct rdma_id *id;
     while ((id = rdma_cm_next_released(live->manager.cm)) != NULL) {

@@ -50,7 +50,7 @@ void live_cm_say_again(struct live *live);
 
 /* live_cm_gone.c: before a request goes to a process, and when one has come. From then on its end
  * is heard of. */
-void live_cm_meet_server(struct live *live, const struct cm_letter *letter, uint32_t slot);
+void live_cm_meet_server(struct live *live, const struct cm_mad *mad, uint32_t slot);
 void live_cm_meet_requester(struct live *live, const struct live_mad *mad);
 void live_cm_look_for_gone(struct live *live);
 MUST_USE bool live_cm_watch(struct live *live);

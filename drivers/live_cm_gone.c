@@ -15,13 +15,13 @@ void live_cm_hear_of_gone(struct live *live)
 {
     struct gid gid;
     uint32_t slot;
-    struct cm_letter letter;
+    struct cm_mad mad;
     while (live->manager.presence != NULL && presence_gone(live->manager.presence, &gid, &slot)) {
         uint32_t at = 0;
         while (live_cm_prepare(live) &&
-               cm_speak_for(&live->manager.cm->cm, gid.bytes, slot, &at, &letter)) {
-            rdma_cm_on_message(live->manager.cm, letter.source, letter.destination, letter.bytes,
-                               sizeof(letter.bytes), live->now);
+               cm_speak_for(&live->manager.cm->cm, gid.bytes, slot, &at, &mad)) {
+            rdma_cm_on_message(live->manager.cm, mad.source, mad.destination, mad.bytes,
+                               sizeof(mad.bytes), live->now);
         }
         if (!live_cm_prepare(live)) {
             return;
@@ -55,10 +55,10 @@ static bool is_request(const uint8_t mad[CM_MAD_BYTES])
     return attribute == CM_REQ || attribute == CM_SIDR_REQ;
 }
 
-void live_cm_meet_server(struct live *live, const struct cm_letter *letter, uint32_t slot)
+void live_cm_meet_server(struct live *live, const struct cm_mad *mad, uint32_t slot)
 {
-    if (is_request(letter->bytes)) {
-        meet(live, letter->destination, slot);
+    if (is_request(mad->bytes)) {
+        meet(live, mad->destination, slot);
     }
 }
 

@@ -2,11 +2,11 @@
  *
  * live_links - who is gone is gone: when a link that nobody holds goes.
  *
- * live_resolve and its like hold the link that they find for an address vector; live_release lets go of it
- * when that is no longer used. A link that nobody holds is idle. It may still be named by a datagram that
- * waits in a send queue (its address handle may be destroyed by then), and by a packet that the
- * fault injector holds; so some idle links are kept, and before others go, these packets are looked
- * at. No message costs anything for it (docs/decisions/0038).
+ * live_resolve and its like hold the link that they find for an address vector; live_release lets
+ * go of it when that is no longer used. A link that nobody holds is idle. It may still be named by
+ * a datagram that waits in a send queue (its address handle may be destroyed by then), and by a
+ * packet that the fault injector holds; so some idle links are kept, and before others go, these
+ * packets are looked at. No message costs anything for it (docs/decisions/0038).
  */
 #include <stdlib.h>
 
@@ -18,11 +18,11 @@
 void live_begin_links(struct live *live)
 {
     live->links.nowhere =
-        (struct link){.kind = LINK_NOWHERE, .lost = true, .stem = &live->links.nowhere};
+        (struct link){.kind = LINK_NOWHERE, .lost = true, .first = &live->links.nowhere};
     list_init(&live->links.nowhere.parked);
     list_init(&live->links.nowhere.waiting);
     list_init(&live->links.waiting);
-    link_table_init(&live->links.fans);
+    link_table_init(&live->links.shared);
 }
 
 /* NULL: it is no port's, and stays. */
@@ -31,7 +31,7 @@ static struct link_table *table_of(struct live *live, const struct link *link)
     switch (link->kind) {
     case LINK_UDP: return &live->udp.links;
     case LINK_SHM: return live->shm == NULL ? NULL : shm_port_links(live->shm);
-    case LINK_FAN: return &live->links.fans;
+    case LINK_SHARED: return &live->links.shared;
     case LINK_NOWHERE: break;
     }
     return NULL;
@@ -61,7 +61,7 @@ static void mark_wanted(struct live *live, bool wanted)
     uint64_t place = 0;
     const struct faults_packet *held;
     while (live->faults != NULL && (held = faults_each_held(live->faults, &place)) != NULL) {
-        held->link->stem->wanted = wanted;
+        held->link->first->wanted = wanted;
     }
 }
 
@@ -92,16 +92,16 @@ void live_take_number(struct live *live, struct link *link, uint32_t number)
     link->number = number;
 }
 
-static void drop_fan(struct live *live, struct link *link)
+static void drop_shared(struct live *live, struct link *link)
 {
-    struct live_fan *fan = CONTAINER_OF(link, struct live_fan, link);
-    link_table_remove(&live->links.fans, link);
+    struct live_shared *shared = CONTAINER_OF(link, struct live_shared, link);
+    link_table_remove(&live->links.shared, link);
     for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
-        if (fan->ways[i].link != NULL) {
-            live_let_go(live, fan->ways[i].link);
+        if (shared->slots[i].link != NULL) {
+            live_let_go(live, shared->slots[i].link);
         }
     }
-    free(fan);
+    free(shared);
 }
 
 /* A queue pair that waits for room here was led elsewhere meanwhile. */
@@ -115,7 +115,7 @@ static void drop(struct live *live, struct link *link)
         udp_port_drop(&live->udp, link);
         break;
     case LINK_SHM: shm_port_drop(live->shm, link); break;
-    case LINK_FAN: drop_fan(live, link); break;
+    case LINK_SHARED: drop_shared(live, link); break;
     case LINK_NOWHERE: break;
     }
 }
@@ -136,7 +136,7 @@ static void sweep_table(struct live *live, struct link_table *table)
 static void sweep(struct live *live)
 {
     mark_wanted(live, true);
-    sweep_table(live, &live->links.fans);
+    sweep_table(live, &live->links.shared);
     sweep_table(live, &live->udp.links);
     if (live->shm != NULL) {
         sweep_table(live, shm_port_links(live->shm));
@@ -146,7 +146,7 @@ static void sweep(struct live *live)
 
 void live_sweep_links(struct live *live)
 {
-    if (link_table_is_crowded(&live->links.fans) || link_table_is_crowded(&live->udp.links) ||
+    if (link_table_is_crowded(&live->links.shared) || link_table_is_crowded(&live->udp.links) ||
         (live->shm != NULL && link_table_is_crowded(shm_port_links(live->shm)))) {
         sweep(live);
     }
@@ -166,28 +166,28 @@ struct link *live_hold_fan(struct live *live, const struct nic_av *av)
 {
     const struct link_name name = {
         .self = &av->source, .peer = &av->destination, .slot = LOCAL_NO_SLOT};
-    struct link *link = link_table_find(&live->links.fans, &name);
+    struct link *link = link_table_find(&live->links.shared, &name);
     if (link == NULL) {
-        struct live_fan *fan = calloc(1, sizeof(*fan));
-        if (fan == NULL) {
+        struct live_shared *shared = calloc(1, sizeof(*shared));
+        if (shared == NULL) {
             return NULL;
         }
-        link = &fan->link;
-        link_init(link, LINK_FAN, &name);
-        if (!link_table_add(&live->links.fans, link)) {
-            free(fan);
+        link = &shared->link;
+        link_init(link, LINK_SHARED, &name);
+        if (!link_table_add(&live->links.shared, link)) {
+            free(shared);
             return NULL;
         }
     }
-    link_table_hold(&live->links.fans, link);
+    link_table_hold(&live->links.shared, link);
     return link;
 }
 
 void live_forget_links(struct live *live)
 {
     struct link *link;
-    while ((link = link_table_next(&live->links.fans, NULL)) != NULL) {
-        drop_fan(live, link);
+    while ((link = link_table_next(&live->links.shared, NULL)) != NULL) {
+        drop_shared(live, link);
     }
-    link_table_close(&live->links.fans);
+    link_table_close(&live->links.shared);
 }

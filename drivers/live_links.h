@@ -14,17 +14,17 @@ struct live;
 /* Links that blocks may go over, at most. */
 #define LIVE_NUMBERS_MAX 1024
 
-/* The way to all processes that share one peer address. It holds the links of its ways. */
-struct live_fan {
+/* A link to an address that several processes share. It holds the links to them. */
+struct live_shared {
     struct link link;
-    struct live_way {
+    struct live_slot {
         struct link *link;      /* NULL: not looked for yet. */
         struct instant look_at; /* If it may be better found. */
-    } ways[SHARE_SLOTS];
+    } slots[SHARE_SLOTS];
 };
 
 struct live_links {
-    struct link_table fans;
+    struct link_table shared;
     struct link nowhere;                         /* Datagrams to a slot that no process has. */
     struct list waiting;                         /* Links that queue pairs may be parked on. */
     bool parked;                                 /* Queue pairs may be waiting for room there. */
@@ -34,7 +34,7 @@ struct live_links {
 /* There are no links yet; the last ones that are no port's go. */
 void live_begin_links(struct live *live);
 void live_forget_links(struct live *live);
-/* The fan to the address vector's destination, held; NULL: no memory. */
+/* The shared link to the address vector's destination, held; NULL: no memory. */
 struct link *live_hold_fan(struct live *live, const struct nic_av *av);
 /* One holder less. The link stays until links are swept, which live_release does as
  * well; never while a packet is on its way from an engine to a port. */

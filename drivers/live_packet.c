@@ -25,13 +25,13 @@ bool live_has_room(struct live *live, struct link *link)
         }
         return udp_link_has_room(&live->udp, link, live->now);
     case LINK_SHM: return shm_link_has_room(link);
-    case LINK_FAN:
+    case LINK_SHARED:
     case LINK_NOWHERE: break;
     }
     return true;
 }
 
-/* Each way over UDP has a link and a flow of its own. */
+/* Each route over UDP has a link and a flow of its own. */
 struct inet_flow live_flow_of(const struct link *link, const struct nic_av *av)
 {
     return link->kind == LINK_UDP ? *udp_link_flow(link)
@@ -75,7 +75,7 @@ bool live_transmit_packet(struct live *live, struct link *link,
     switch (link->kind) {
     case LINK_UDP: return udp_port_transmit(&live->udp, link, departure);
     case LINK_SHM: return shm_link_transmit(live->shm, link, departure);
-    case LINK_FAN:
+    case LINK_SHARED:
     case LINK_NOWHERE: break;
     }
     return true;

@@ -22,7 +22,7 @@ MUST_USE uint32_t live_serialize(const struct link *link, const struct nic_depar
                                  uint8_t *bytes);
 /* All that was transmitted leaves. */
 void live_flush_ports(struct live *live);
-/* The addresses and ports of what leaves by that link: each way over UDP has its own. */
+/* The addresses and ports of what leaves by that link: each route over UDP has its own. */
 MUST_USE struct inet_flow live_flow_of(const struct link *link, const struct nic_av *av);
 /* Pads and ICRC behind `count` bytes from the BTH on. Returns how many there are then. */
 MUST_USE uint32_t live_seal(const struct link *link, const struct nic_av *av, uint8_t *bytes,

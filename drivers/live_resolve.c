@@ -5,7 +5,7 @@
  * Local processes of our user are reached through shared memory, all others over UDP. Where several
  * processes share the peer's address, each has links of its own, named by its slot: the upper bits
  * of the destination QPN. A connection knows that number; an address handle does not, so its vector
- * leads to a fan, and every datagram chooses.
+ * has a shared link (live_links.h), and every datagram chooses among its slots.
  */
 #include <errno.h>
 #include <string.h>
@@ -173,8 +173,8 @@ static void explain_shm_only(struct live *live, const struct nic_av *av, uint32_
 static uint32_t peer_of(struct live *live, struct link *link)
 {
     const uint32_t number = link->number != 0 ? 0 : live_free_number(live);
-    struct nic_ways *ways = nic_peer_ways(live->nic, number);
-    if (ways != NULL && udp_port_offer_ways(&live->udp, link, ways)) {
+    struct nic_routes *routes = nic_peer_routes(live->nic, number);
+    if (routes != NULL && udp_port_offer_routes(&live->udp, link, routes)) {
         live_take_number(live, link, number);
         udp_flow_probe(&live->udp, CONTAINER_OF(link, struct udp_link, link));
     }
@@ -296,9 +296,9 @@ enum status live_resolve_datagrams(struct live *live, struct nic_av *av)
     return av->link == NULL ? live_unreachable(reason) : STATUS_OK;
 }
 
-static struct link *look_for(struct live *live, struct live_fan *fan, uint32_t slot)
+static struct link *look_for(struct live *live, struct live_shared *shared, uint32_t slot)
 {
-    const struct nic_av av = {.source = fan->link.self, .destination = fan->link.peer};
+    const struct nic_av av = {.source = shared->link.self, .destination = shared->link.peer};
     struct link *link = NULL;
     if (live->shm != NULL) {
         link = shm_port_link(live->shm, &av.destination, (int)slot);
@@ -309,24 +309,24 @@ static struct link *look_for(struct live *live, struct live_fan *fan, uint32_t s
     return link;
 }
 
-struct link *live_fan_link(struct live *live, struct link *base, uint32_t destination_qpn)
+struct link *live_slot_link(struct live *live, struct link *base, uint32_t destination_qpn)
 {
-    struct live_fan *fan = CONTAINER_OF(base, struct live_fan, link);
+    struct live_shared *shared = CONTAINER_OF(base, struct live_shared, link);
     const uint32_t slot = share_slot_of(destination_qpn);
-    struct live_way *way = &fan->ways[slot];
+    struct live_slot *at = &shared->slots[slot];
     const bool best =
-        way->link != NULL && !way->link->lost && (way->link->kind == LINK_SHM || live->shm == NULL);
-    if (LIKELY(best) || (way->link != NULL && !instant_reached(live->now, way->look_at))) {
-        return way->link;
+        at->link != NULL && !at->link->lost && (at->link->kind == LINK_SHM || live->shm == NULL);
+    if (LIKELY(best) || (at->link != NULL && !instant_reached(live->now, at->look_at))) {
+        return at->link;
     }
-    struct link *found = look_for(live, fan, slot);
-    if (found == NULL && way->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
+    struct link *found = look_for(live, shared, slot);
+    if (found == NULL && at->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
         (void)live_explain_no_ring(&live->explained, &base->peer, slot, errno == EPERM);
     }
-    if (way->link != NULL) {
-        live_let_go(live, way->link);
+    if (at->link != NULL) {
+        live_let_go(live, at->link);
     }
-    way->link = found != NULL ? found : &live->links.nowhere;
-    way->look_at = instant_after(live->now, LOOK_AGAIN_NS);
-    return way->link;
+    at->link = found != NULL ? found : &live->links.nowhere;
+    at->look_at = instant_after(live->now, LOOK_AGAIN_NS);
+    return at->link;
 }

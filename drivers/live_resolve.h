@@ -26,6 +26,6 @@ MUST_USE enum status live_resolve_management(struct live *live, struct nic_av *a
 /* Is the peer one that none of the wires we may use ever leads to? Then the user is told why. */
 MUST_USE bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
 /* The link to the process that has the queue pair. */
-struct link *live_fan_link(struct live *live, struct link *fan, uint32_t destination_qpn);
+struct link *live_slot_link(struct live *live, struct link *shared, uint32_t destination_qpn);
 
 #endif

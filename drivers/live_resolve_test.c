@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A link-local name leads where its address does, for connections and for datagrams, and is
- *         told to nobody; addresses come before names in the GID table; no way of UDP leads from
+ *         told to nobody; addresses come before names in the GID table; no route of UDP leads from
  *         one version of IP to the other; a ring is for connections from the first address; a link
  *         goes soon after the last address vector that it was found for.
  * Method  A live NIC without its thread at two shared loopback addresses, over UDP; others over
@@ -217,20 +217,20 @@ static void test_address_handles_that_go(void **state)
     (void)state;
     struct nic_av kept = {.source = address(FIRST_HOST), .destination = stranger(10, 0)};
     assert_int_equal(live_resolve_datagrams(live, &kept), STATUS_OK);
-    const struct link *way = live_fan_link(live, kept.link, 0x30001);
+    const struct link *way = live_slot_link(live, kept.link, 0x30001);
     for (uint32_t i = 1; i < 2000; i++) {
         struct nic_av av = {.source = address(FIRST_HOST),
                             .destination = stranger(i % 2 ? 10 : 127, i)};
         assert_int_equal(live_resolve_datagrams(live, &av), STATUS_OK);
         struct link *link = av.link;
-        if (link->kind == LINK_FAN) {
-            assert_non_null(live_fan_link(live, link, (i & 0xff) << 16));
+        if (link->kind == LINK_SHARED) {
+            assert_non_null(live_slot_link(live, link, (i & 0xff) << 16));
         }
         live_release(live, &av);
-        assert_in_range(live->links.fans.count, 1, 1 + 2 * LINKS_IDLE);
+        assert_in_range(live->links.shared.count, 1, 1 + 2 * LINKS_IDLE);
         assert_in_range(live->udp.links.count, 1, 1 + 5 * LINKS_IDLE);
     }
-    assert_ptr_equal(live_fan_link(live, kept.link, 0x30001), way);
+    assert_ptr_equal(live_slot_link(live, kept.link, 0x30001), way);
     live_release(live, &kept);
 }
 

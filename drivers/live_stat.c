@@ -101,7 +101,7 @@ static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MA
         {"udp_datagrams_received", udp->datagrams_received},
         {"udp_send_failed", udp->send_failed},
         {"udp_send_waited", udp->send_waited},
-        {"udp_ways_missed", udp->ways_missed},
+        {"udp_routes_missed", udp->routes_missed},
         {"udp_implausible_id", udp->implausible_identification},
         {"udp_too_short", udp->too_short},
         {"udp_probes_sent", udp->probes_sent},

@@ -31,18 +31,18 @@
 /* Where several processes share the address, the queue pair number says which one it is. */
 static struct link *choose(struct live *live, struct link *link, uint32_t destination_qpn)
 {
-    return LIKELY(link->kind != LINK_FAN) ? link : live_fan_link(live, link, destination_qpn);
+    return LIKELY(link->kind != LINK_SHARED) ? link : live_slot_link(live, link, destination_qpn);
 }
 
-/* Only over UDP there is more than one way. */
-static struct link *by_way(struct live *live, struct link *link,
-                           const struct nic_departure *departure)
+/* Only over UDP there is more than one route. */
+static struct link *by_route(struct live *live, struct link *link,
+                             const struct nic_departure *departure)
 {
-    if (LIKELY((departure->way | departure->ecn) == 0) || link->kind != LINK_UDP ||
-        (departure->way == 0 && udp_link_suits(link, (enum nic_ecn)departure->ecn))) {
+    if (LIKELY((departure->route | departure->ecn) == 0) || link->kind != LINK_UDP ||
+        (departure->route == 0 && udp_link_suits(link, (enum nic_ecn)departure->ecn))) {
         return link;
     }
-    return udp_port_way(&live->udp, link, departure->way, (enum nic_ecn)departure->ecn);
+    return udp_port_route(&live->udp, link, departure->route, (enum nic_ecn)departure->ecn);
 }
 
 /* -- The slow way: packets as bytes ------------------------------------------------------------*/
@@ -160,10 +160,10 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
 {
     struct link *link = choose(live, departure->av->link, departure->destination_qpn);
     if (live->capture != NULL || live->faults != NULL) {
-        return transmit_watched(live, by_way(live, link, departure), departure);
+        return transmit_watched(live, by_route(live, link, departure), departure);
     }
     if (link->kind == LINK_UDP) {
-        return udp_port_transmit(&live->udp, by_way(live, link, departure), departure);
+        return udp_port_transmit(&live->udp, by_route(live, link, departure), departure);
     }
     if (UNLIKELY(link->kind == LINK_NOWHERE)) {
         return true;
@@ -222,8 +222,8 @@ static uint32_t serve(struct live *live, struct qp *qp)
     uint32_t turn = 0;
     while (turn < turns && live->fetched_bytes < FETCHED_MAX) {
         struct link *link = nic_qp_link(qp);
-        if (UNLIKELY(link != NULL && link->kind == LINK_FAN)) {
-            link = live_fan_link(live, link, nic_qp_destination(qp));
+        if (UNLIKELY(link != NULL && link->kind == LINK_SHARED)) {
+            link = live_slot_link(live, link, nic_qp_destination(qp));
         }
         if (UNLIKELY(link != NULL && link->lost)) {
             look_again(live, link);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * lock - see lock.h. Invariants: `favourite` changes under the mutex only. The favourite is in by
- * bias if its seat says that it is inside and it saw itself as the favourite afterwards. Anybody
- * else is in if it holds the mutex and, after `favourite` was made nobody and a membarrier, saw the
- * seat empty: from then on whoever sat there sees that it is not the favourite.
+ * lock - see lock.h. Invariants: `bias_owner` changes under the mutex only. The bias owner is in by
+ * bias if its seat says that it is inside and it saw itself as the bias owner afterwards. Anybody
+ * else is in if it holds the mutex and, after `bias_owner` was made nobody and a membarrier, saw
+ * the seat empty: from then on whoever sat there sees that it is not the bias owner.
  */
 #include "drivers/lock.h"
 
@@ -12,7 +12,7 @@
 #include "drivers/initialised.h"
 #include "drivers/system.h"
 
-/* A favourite that is inside is seldom there for longer than this many looks, unless the processor
+/* A bias owner that is inside is seldom there for longer than this many looks, unless the processor
  * was taken from it. */
 #define LOOKS    1000
 #define PAUSE_NS 20000
@@ -58,7 +58,7 @@ static void wait_until_outside(const struct lock_seat *seat)
 /* Holding the mutex. */
 static void revoke_bias(struct lock *lock, const struct lock_seat *seat)
 {
-    atomic_store_explicit(&lock->favourite, NULL, memory_order_relaxed);
+    atomic_store_explicit(&lock->bias_owner, NULL, memory_order_relaxed);
     if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
         /* A filter that came later, or a fork that lost the registration. */
         lock->may_be_biased = false;
@@ -90,7 +90,7 @@ static void consider_bias(struct lock *lock, uintptr_t self)
         lock->in_a_row = 0;
     } else if (lock->may_be_biased && ++lock->in_a_row >= LOCK_TO_BELIEVE) {
         lock->in_a_row = 0;
-        atomic_store_explicit(&lock->favourite, seat_of(lock, self), memory_order_release);
+        atomic_store_explicit(&lock->bias_owner, seat_of(lock, self), memory_order_release);
     }
 }
 
@@ -99,8 +99,8 @@ static void take(struct lock *lock)
     unchecked_begin(); /* Most of what we ask of the C library we ask with the lock held. */
     pthread_mutex_lock(&lock->mutex);
     atomic_store_explicit(&lock->holder, lock_self(), memory_order_relaxed);
-    /* Not ourselves: the favourite comes here only when it has ceased to be one. */
-    const struct lock_seat *seat = atomic_load_explicit(&lock->favourite, memory_order_relaxed);
+    /* Not ourselves: the bias owner comes here only when it has ceased to be one. */
+    const struct lock_seat *seat = atomic_load_explicit(&lock->bias_owner, memory_order_relaxed);
     if (seat != NULL) {
         revoke_bias(lock, seat);
     }

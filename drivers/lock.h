@@ -10,7 +10,7 @@
  * Threads    Any. Not recursive. Unlocked by who locked.
  * Ownership  The caller owns the struct.
  * Limits     Without membarrier(2) (Linux 4.14, or a filter that forbids it) it is always a mutex,
- *            and LOCK_SEATS threads at most can become favourites.
+ *            and LOCK_SEATS threads at most can become bias owners.
  */
 #ifndef DRIVERS_LOCK_H
 #define DRIVERS_LOCK_H
@@ -26,7 +26,7 @@
 #define LOCK_TO_BELIEVE 4096
 #define LOCK_SEATS      8
 
-/* Belongs to one thread for life: a thread that was the favourite, and has not noticed yet that it
+/* Belongs to one thread for life: a thread that was the bias owner, and has not noticed yet that it
  * no longer is, may write here at any time. A thread that ends leaves its seat to the thread that
  * inherits its lock_self. */
 struct lock_seat {
@@ -35,7 +35,7 @@ struct lock_seat {
 };
 
 struct lock {
-    _Atomic(struct lock_seat *) favourite; /* The seat of the favourite; NULL: none. */
+    _Atomic(struct lock_seat *) bias_owner; /* Its seat; NULL: there is none. */
     /* The next members belong to the holder of the lock. */
     struct lock_seat *seat; /* Taken from here; NULL: by the mutex. */
     bool may_be_biased;     /* There is membarrier. */
@@ -60,7 +60,7 @@ static inline uintptr_t lock_self(void)
  * to take the lock or to give it back. */
 bool lock_is_held_here(const struct lock *lock);
 
-/* For who is never to be the favourite. */
+/* For a thread that is never to be the bias owner. */
 void lock_take_unbiased(struct lock *lock);
 
 /* The ways that are not fast: lock.c. */
@@ -69,12 +69,12 @@ void lock_release_mutex(struct lock *lock);
 
 static inline void lock_take(struct lock *lock)
 {
-    struct lock_seat *seat = atomic_load_explicit(&lock->favourite, memory_order_acquire);
+    struct lock_seat *seat = atomic_load_explicit(&lock->bias_owner, memory_order_acquire);
     if (LIKELY(seat != NULL && seat->thread == lock_self())) {
         atomic_store_explicit(&seat->inside, 1, memory_order_relaxed);
         /* The processor's part of this fence is membarrier's, in whoever revokes. */
         atomic_signal_fence(memory_order_seq_cst);
-        if (LIKELY(atomic_load_explicit(&lock->favourite, memory_order_acquire) == seat)) {
+        if (LIKELY(atomic_load_explicit(&lock->bias_owner, memory_order_acquire) == seat)) {
             lock->seat = seat;
             return;
         }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    One thread at a time is inside, whoever comes and however; who takes the lock many times
- *         in a row becomes its favourite, and ceases to be as soon as anybody else comes.
+ *         in a row becomes its bias owner, and ceases to be as soon as anybody else comes.
  * Method  The states by hand, with threads that do one thing each. Then threads that take it in
- *         bursts of random lengths, some long enough to become the favourite, beside a counter that
- *         only a lock keeps right.
+ *         bursts of random lengths, some long enough to become the bias owner, beside a counter
+ *         that only a lock keeps right.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,19 +65,19 @@ static void take_often(struct bench *bench, uint32_t times)
     }
 }
 
-static bool is_favourite(struct bench *bench)
+static bool is_bias_owner(struct bench *bench)
 {
-    const struct lock_seat *seat = bench->lock.favourite;
+    const struct lock_seat *seat = bench->lock.bias_owner;
     return seat != NULL && seat->thread == lock_self();
 }
 
-static void become_favourite(struct bench *bench)
+static void become_bias_owner(struct bench *bench)
 {
     if (!bench->lock.may_be_biased) {
         skip(); /* No membarrier here. */
     }
     take_often(bench, LOCK_TO_BELIEVE + 1);
-    assert_true(is_favourite(bench));
+    assert_true(is_bias_owner(bench));
 }
 
 static void run(void *(*body)(void *), struct bench *bench)
@@ -101,27 +101,27 @@ static void *take_once_unbiased(void *argument)
         step(bench);
         lock_release(&bench->lock);
     }
-    CHECK(bench->lock.favourite == NULL); /* cmocka's belong to the thread of the test. */
+    CHECK(bench->lock.bias_owner == NULL); /* cmocka's belong to the thread of the test. */
     return NULL;
 }
 
 /* -- By hand ------------------------------------------------------------------------------------*/
 
-static void test_a_favourite_comes_and_goes(void **state)
+static void test_a_bias_owner_comes_and_goes(void **state)
 {
     struct bench *bench = *state;
-    become_favourite(bench);
+    become_bias_owner(bench);
     const uint64_t before = bench->biased;
     take_often(bench, 10);
     assert_int_equal(bench->biased - before, 10);
     run(take_once, bench);
-    assert_null(bench->lock.favourite);
+    assert_null(bench->lock.bias_owner);
     take_often(bench, LOCK_TO_BELIEVE - 1); /* It begins anew: one of them was another's. */
-    assert_false(is_favourite(bench));
+    assert_false(is_bias_owner(bench));
     take_often(bench, 2);
-    assert_true(is_favourite(bench));
+    assert_true(is_bias_owner(bench));
     run(take_once_unbiased, bench);
-    assert_null(bench->lock.favourite);
+    assert_null(bench->lock.bias_owner);
 }
 
 /* Twice as often as it takes, but never often enough in a row. */
@@ -133,7 +133,7 @@ static void test_in_turn_nobody_is(void **state)
         run(take_once, bench);
     }
     assert_int_equal(bench->biased, 0);
-    assert_null(bench->lock.favourite);
+    assert_null(bench->lock.bias_owner);
 }
 
 static void *come_in_later(void *argument)
@@ -146,14 +146,14 @@ static void *come_in_later(void *argument)
     return NULL;
 }
 
-static void test_the_favourite_is_waited_for(void **state)
+static void test_the_bias_owner_is_waited_for(void **state)
 {
     struct bench *bench = *state;
-    become_favourite(bench);
+    become_bias_owner(bench);
     lock_take(&bench->lock);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, come_in_later, bench), 0);
-    while (!bench->there || bench->lock.favourite != NULL) {
+    while (!bench->there || bench->lock.bias_owner != NULL) {
     }
     const struct timespec while_it_waits = {.tv_nsec = 5000000};
     nanosleep(&while_it_waits, NULL);
@@ -168,7 +168,7 @@ static void test_the_favourite_is_waited_for(void **state)
 static void test_behind_a_fork(void **state)
 {
     struct bench *bench = *state;
-    become_favourite(bench);
+    become_bias_owner(bench);
     const pid_t child = fork();
     if (child == 0) {
         take_often(bench, 10);
@@ -176,12 +176,12 @@ static void test_behind_a_fork(void **state)
         const bool good =
             pthread_create(&thread, NULL, take_once, bench) == 0 && pthread_join(thread, NULL) == 0;
         take_often(bench, 10);
-        _exit(good && bench->lock.favourite == NULL ? 0 : 1);
+        _exit(good && bench->lock.bias_owner == NULL ? 0 : 1);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_true(is_favourite(bench));
+    assert_true(is_bias_owner(bench));
 }
 
 /* What a signal handler asks of the thread that it interrupts. */
@@ -193,7 +193,7 @@ static void test_who_holds_it(void **state)
     assert_true(lock_is_held_here(&bench->lock));
     lock_release(&bench->lock);
     assert_false(lock_is_held_here(&bench->lock));
-    become_favourite(bench);
+    become_bias_owner(bench);
     assert_false(lock_is_held_here(&bench->lock));
     lock_take(&bench->lock);
     assert_non_null(bench->lock.seat);
@@ -216,7 +216,7 @@ static void *visit(void *argument)
     struct visitor *visitor = argument;
     struct bench *bench = visitor->bench;
     take_often(bench, LOCK_TO_BELIEVE + 1);
-    visitor->seated = is_favourite(bench);
+    visitor->seated = is_bias_owner(bench);
     bench->there = true;
     while (!bench->done) {
         const struct timespec pause = {.tv_nsec = 1000000};
@@ -230,7 +230,7 @@ static void test_seats_are_limited(void **state)
 {
     struct bench *bench = *state;
     struct visitor visitors[LOCK_SEATS + 2];
-    become_favourite(bench);
+    become_bias_owner(bench);
     for (int i = 0; i < LOCK_SEATS + 2; i++) {
         visitors[i] = (struct visitor){.bench = bench};
         bench->there = false;
@@ -245,7 +245,7 @@ static void test_seats_are_limited(void **state)
         assert_int_equal(pthread_join(visitors[i].thread, NULL), 0);
         assert_int_equal(visitors[i].seated, i < LOCK_SEATS - 1);
     }
-    become_favourite(bench);
+    become_bias_owner(bench);
 }
 
 static void test_without_membarrier(void **state)
@@ -303,9 +303,9 @@ static void test_bursts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_favourite_comes_and_goes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_bias_owner_comes_and_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_in_turn_nobody_is, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_the_favourite_is_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_bias_owner_is_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(test_behind_a_fork, setup, teardown),
         cmocka_unit_test_setup_teardown(test_who_holds_it, setup, teardown),
         cmocka_unit_test_setup_teardown(test_seats_are_limited, setup, teardown),

@@ -31,7 +31,7 @@
 #include "wire/roce.h"
 
 /* "CSHARE2": the version of all that members share: the sockets and how one is chosen, the slots,
- * the letters, and which messages belong to which slot. Whoever changes any of that changes
+ * the handovers, and which messages belong to which slot. Whoever changes any of that changes
  * the number, so that builds which would misunderstand one another never share an address. */
 #define MAGIC_DESCRIPTORS 0x32455241485343u
 #define FD_COUNT          (SHARE_SOCKETS + 2)
@@ -336,8 +336,8 @@ static void clear(struct share *share, const struct gid *gid)
     for (uint32_t i = 0; i <= SHARE_SOCKETS; i++) {
         share->sockets[i] = -1;
     }
-    for (uint32_t i = 0; i < SHARE_COURIERS; i++) {
-        share->couriers[i].fd = -1;
+    for (uint32_t i = 0; i < SHARE_CONNECTIONS; i++) {
+        share->connections[i].fd = -1;
     }
 }
 
@@ -372,8 +372,8 @@ void share_leave(struct share *share)
     descriptor_close(share->listener);
     descriptor_close(share->slot_listener);
     descriptor_close(share->mail);
-    for (uint32_t i = 0; i < SHARE_COURIERS; i++) {
-        descriptor_close(share->couriers[i].fd);
+    for (uint32_t i = 0; i < SHARE_CONNECTIONS; i++) {
+        descriptor_close(share->connections[i].fd);
     }
     for (uint32_t i = 0; i <= SHARE_SOCKETS; i++) {
         descriptor_close(share->sockets[i]);

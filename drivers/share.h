@@ -25,12 +25,12 @@
 #include "base/check.h"
 #include "nic/types.h"
 
-#define SHARE_SOCKETS  64  /* Slot s reads socket s modulo this; a common one follows. */
-#define SHARE_SLOTS    256 /* Processes. */
-#define SHARE_QPN_SPAN (1u << 16)
-#define SHARE_COURIERS 4 /* Connections to other members that are kept. */
-/* A letter holds what one look at a socket brought: 64 KB, and two bytes with each packet. */
-#define SHARE_LETTER_BYTES_MAX (80 << 10)
+#define SHARE_SOCKETS     64  /* Slot s reads socket s modulo this; a common one follows. */
+#define SHARE_SLOTS       256 /* Processes. */
+#define SHARE_QPN_SPAN    (1u << 16)
+#define SHARE_CONNECTIONS 4 /* Connections to other members that are kept. */
+/* A handover holds what one look at a socket brought: 64 KB, and two bytes with each packet. */
+#define SHARE_HANDOVER_BYTES_MAX (80 << 10)
 
 static inline uint32_t share_slot_of(uint32_t qpn)
 {
@@ -42,13 +42,13 @@ struct share {
     uint32_t slot;
     int listener;                   /* Newcomers are admitted here, by whichever member wakes up. */
     int sockets[SHARE_SOCKETS + 1]; /* In the order of binding. */
-    int slot_listener;              /* Its name is the claim on the slot; couriers come here. */
-    int mail;                       /* epoll: slot_listener, and couriers that came. */
-    struct share_courier {
+    int slot_listener;              /* Its name is the claim on the slot; connections come here. */
+    int mail;                       /* epoll: slot_listener, and connections that came. */
+    struct share_connection {
         int fd; /* -1: none. */
         uint32_t slot;
-    } couriers[SHARE_COURIERS];
-    uint32_t next_courier;
+    } connections[SHARE_CONNECTIONS];
+    uint32_t next_connection;
 };
 
 /* Joins those who share `address` (with its port), or makes the sockets as the first one. `text`
@@ -81,10 +81,10 @@ int share_common_socket(const struct share *share);
 /* The listener is readable: gives newcomers the descriptors. */
 void share_admit(const struct share *share);
 
-#define SHARE_MAGIC_LETTER 0x315254454c5353u /* "SSLETR1" */
+#define SHARE_MAGIC_HANDOVER 0x315254454c5353u /* "SSLETR1" */
 
 /* share_mail.c: what a member read, but another one owns. */
-struct share_letter {
+struct share_handover {
     uint64_t magic;
     struct gid source;
     uint8_t hop_limit, traffic_class;
@@ -97,11 +97,12 @@ enum share_fate {
     SHARE_NOBODY,  /* No process has the slot. */
     SHARE_CROWDED, /* It does not keep up, or is stopped; or we lack a descriptor, or memory. */
 };
-enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *letter, size_t bytes);
+enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *handover,
+                              size_t bytes);
 
-/* Is it a letter, with packets whose lengths add up to what came? */
-MUST_USE bool share_letter_is_whole(const uint8_t *bytes, size_t count);
-/* `mail` is readable: the next letter, judged to be whole; 0: none waits. */
-size_t share_collect(struct share *share, void *letter, size_t bytes_max);
+/* Is it a handover, with packets whose lengths add up to what came? */
+MUST_USE bool share_handover_is_whole(const uint8_t *bytes, size_t count);
+/* `mail` is readable: the next handover, judged to be whole; 0: none waits. */
+size_t share_collect(struct share *share, void *handover, size_t bytes_max);
 
 #endif

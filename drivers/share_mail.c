@@ -4,8 +4,8 @@
  *
  * Two slots may share a socket, QPN 1 belongs to everybody, and a packet may be late. Whoever reads
  * what is not his connects to the owner's slot, where both sides see the other's user, and sends
- * what he has read as one letter. A member that is stopped has letters waiting up to the size of a
- * socket's buffer; more are dropped, like packets that a full receive buffer meets.
+ * what he has read as one handover. A member that is stopped has handovers waiting up to the size
+ * of a socket's buffer; more are dropped, like packets that a full receive buffer meets.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,24 +22,25 @@
 
 /* -- Out ----------------------------------------------------------------------------------------*/
 
-static struct share_courier *courier_to(struct share *share, uint32_t slot)
+static struct share_connection *connection_to(struct share *share, uint32_t slot)
 {
-    for (uint32_t i = 0; i < SHARE_COURIERS; i++) {
-        if (share->couriers[i].fd >= 0 && share->couriers[i].slot == slot) {
-            return &share->couriers[i];
+    for (uint32_t i = 0; i < SHARE_CONNECTIONS; i++) {
+        if (share->connections[i].fd >= 0 && share->connections[i].slot == slot) {
+            return &share->connections[i];
         }
     }
     return NULL;
 }
 
-static void dismiss(struct share_courier *courier)
+static void dismiss(struct share_connection *connection)
 {
-    descriptor_close(courier->fd);
-    courier->fd = -1;
+    descriptor_close(connection->fd);
+    connection->fd = -1;
 }
 
 /* A new connection takes the place of the oldest one. */
-static struct share_courier *send_courier(struct share *share, uint32_t slot, enum share_fate *fate)
+static struct share_connection *connect_to(struct share *share, uint32_t slot,
+                                           enum share_fate *fate)
 {
     const struct local_name name = local_name("slot/", &share->gid, (int)slot);
     pid_t pid;
@@ -50,30 +51,31 @@ static struct share_courier *send_courier(struct share *share, uint32_t slot, en
     }
     const int wanted = LETTERS_BYTES;
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
-    struct share_courier *courier = &share->couriers[share->next_courier];
-    share->next_courier = (share->next_courier + 1) % SHARE_COURIERS;
-    dismiss(courier);
-    *courier = (struct share_courier){.fd = fd, .slot = slot};
-    return courier;
+    struct share_connection *connection = &share->connections[share->next_connection];
+    share->next_connection = (share->next_connection + 1) % SHARE_CONNECTIONS;
+    dismiss(connection);
+    *connection = (struct share_connection){.fd = fd, .slot = slot};
+    return connection;
 }
 
-enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *letter, size_t bytes)
+enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *handover,
+                              size_t bytes)
 {
     enum share_fate fate = SHARE_NOBODY;
-    struct share_courier *courier = courier_to(share, slot);
+    struct share_connection *connection = connection_to(share, slot);
     /* A connection that was kept may lead to a process that is gone: once more then. */
     for (int tries = 0; tries < 2; tries++) {
-        if (courier == NULL && (courier = send_courier(share, slot, &fate)) == NULL) {
+        if (connection == NULL && (connection = connect_to(share, slot, &fate)) == NULL) {
             return fate;
         }
-        if (local_send(courier->fd, letter, bytes, NULL, 0)) {
+        if (local_send(connection->fd, handover, bytes, NULL, 0)) {
             return SHARE_HANDED_ON;
         }
         if (shortage_is(errno)) {
             return SHARE_CROWDED;
         }
-        dismiss(courier);
-        courier = NULL;
+        dismiss(connection);
+        connection = NULL;
     }
     return SHARE_NOBODY;
 }
@@ -81,11 +83,11 @@ enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *le
 /* -- In -----------------------------------------------------------------------------------------*/
 
 /* False: none could be let in; with no descriptor left they keep waiting. */
-static bool accept_couriers(struct share *share)
+static bool accept_connections(struct share *share)
 {
     bool any = false;
     int fd;
-    for (int i = 0; i < SHARE_COURIERS && (fd = local_accept(share->slot_listener)) >= 0; i++) {
+    for (int i = 0; i < SHARE_CONNECTIONS && (fd = local_accept(share->slot_listener)) >= 0; i++) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.fd = fd};
         if (epoll_ctl(share->mail, EPOLL_CTL_ADD, fd, &event) != 0) {
             descriptor_close(fd);
@@ -95,33 +97,33 @@ static bool accept_couriers(struct share *share)
     return any;
 }
 
-bool share_letter_is_whole(const uint8_t *bytes, size_t count)
+bool share_handover_is_whole(const uint8_t *bytes, size_t count)
 {
     uint64_t magic;
-    if (count < sizeof(struct share_letter)) {
+    if (count < sizeof(struct share_handover)) {
         return false;
     }
     memcpy(&magic, bytes, sizeof(magic));
-    size_t at = sizeof(struct share_letter);
+    size_t at = sizeof(struct share_handover);
     while (at + 2 <= count) {
         at += 2u + load_be16(bytes + at);
     }
-    return magic == SHARE_MAGIC_LETTER && at == count;
+    return magic == SHARE_MAGIC_HANDOVER && at == count;
 }
 
-size_t share_collect(struct share *share, void *letter, size_t bytes_max)
+size_t share_collect(struct share *share, void *handover, size_t bytes_max)
 {
     struct epoll_event event;
     while (system_epoll(share->mail, &event, 1) == 1) {
         if (event.data.fd == share->slot_listener) {
-            if (!accept_couriers(share)) {
+            if (!accept_connections(share)) {
                 return 0;
             }
             continue;
         }
         uint32_t fds = 0;
-        const ssize_t received = local_receive(event.data.fd, letter, bytes_max, NULL, &fds);
-        if (received > 0 && share_letter_is_whole(letter, (size_t)received)) {
+        const ssize_t received = local_receive(event.data.fd, handover, bytes_max, NULL, &fds);
+        if (received > 0 && share_handover_is_whole(handover, (size_t)received)) {
             return (size_t)received;
         }
         if (received >= 0 || (errno != EAGAIN && errno != EINTR)) {

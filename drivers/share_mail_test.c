@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What a member reads of another is handed on, once, whole, and only there; a letter that
+ * Goal    What a member reads of another is handed on, once, whole, and only there; a handover that
  *         is wrong in any way does no harm.
- * Method  Two members of one process, a stranger's packets, and a model that judges letters.
+ * Method  Two members of one process, a stranger's packets, and a model that judges handovers.
  */
 #include "tests/share_stranger.h"
 
@@ -170,7 +170,7 @@ static void test_full_mailbox(void **state)
     close_pair(&pair);
 }
 
-/* A courier comes when this process may open nothing more: it waits, and so does nobody here. */
+/* A connection comes when this process may open nothing more: it waits, and so does nobody here. */
 static void test_no_descriptor_left(void **state)
 {
     (void)state;
@@ -183,8 +183,8 @@ static void test_no_descriptor_left(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    uint8_t letter[256];
-    const size_t bytes = share_collect(pair.sets[1].entries[0].share, letter, sizeof(letter));
+    uint8_t handover[256];
+    const size_t bytes = share_collect(pair.sets[1].entries[0].share, handover, sizeof(handover));
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(bytes, 0);
     assert_int_equal(serve_mail(&pair, 1, &second), 1);
@@ -193,7 +193,7 @@ static void test_no_descriptor_left(void **state)
 }
 
 /* A process that cannot open a connection does not know that nobody is there. */
-static void test_no_descriptor_for_a_courier(void **state)
+static void test_no_descriptor_for_a_connection(void **state)
 {
     (void)state;
     struct pair pair;
@@ -267,13 +267,13 @@ static void test_owner_changes(void **state)
     close_pair(&pair);
 }
 
-/* How many packets there are in a letter, if it is whole: a model of share_collect. */
-static uint32_t packets_in(const uint8_t *letter, size_t count)
+/* How many packets there are in a handover, if it is whole: a model of share_collect. */
+static uint32_t packets_in(const uint8_t *handover, size_t count)
 {
     uint32_t packets = 0;
-    size_t at = sizeof(struct share_letter);
+    size_t at = sizeof(struct share_handover);
     for (; at + 2 <= count; packets++) {
-        at += 2u + load_be16(letter + at);
+        at += 2u + load_be16(handover + at);
     }
     return at == count ? packets : 0;
 }
@@ -282,7 +282,7 @@ struct judge {
     uint32_t slot, count;
 };
 
-/* What a letter brings to the engine is any packet, but long enough and for us. */
+/* What a handover brings to the engine is any packet, but long enough and for us. */
 static void judge(void *context, const struct udp_datagram *datagram)
 {
     struct judge *judge = context;
@@ -293,8 +293,8 @@ static void judge(void *context, const struct udp_datagram *datagram)
 
 static void put_wrong_letter(struct prng *prng, uint32_t slot, uint8_t *bytes, size_t count)
 {
-    const uint64_t magic = SHARE_MAGIC_LETTER;
-    const size_t at = sizeof(struct share_letter);
+    const uint64_t magic = SHARE_MAGIC_HANDOVER;
+    const size_t at = sizeof(struct share_handover);
     for (size_t k = 0; k < count; k++) {
         bytes[k] = (uint8_t)prng_next(prng) & (prng_below(prng, 2) ? 0xff : 0x0f);
     }
@@ -348,7 +348,7 @@ int main(void)
         cmocka_unit_test_setup(test_common_socket, take_address),
         cmocka_unit_test_setup(test_full_mailbox, take_address),
         cmocka_unit_test_setup(test_no_descriptor_left, take_address),
-        cmocka_unit_test_setup(test_no_descriptor_for_a_courier, take_address),
+        cmocka_unit_test_setup(test_no_descriptor_for_a_connection, take_address),
         cmocka_unit_test_setup(test_owner_changes, take_address),
         cmocka_unit_test_setup(test_wrong_letters, take_address),
     };

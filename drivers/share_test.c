@@ -337,10 +337,10 @@ static void be_another_user(const struct address_set *members)
                 strstr(error, "another user") != NULL && local_dial(&name, &pid) < 0 &&
                 errno == EPERM;
     /* One that does not ask who is there is not heard. */
-    const struct share_letter letter = {.magic = SHARE_MAGIC_LETTER};
+    const struct share_handover handover = {.magic = SHARE_MAGIC_HANDOVER};
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     good = good && connect(fd, (const struct sockaddr *)&name.address, name.bytes) == 0 &&
-           send(fd, &letter, sizeof(letter), 0) == sizeof(letter);
+           send(fd, &handover, sizeof(handover), 0) == sizeof(handover);
     _exit(good ? 0 : 1);
 }
 
@@ -351,7 +351,7 @@ static void test_another_user(void **state)
         skip();
     }
     char error[256];
-    uint8_t letter[256];
+    uint8_t handover[256];
     struct address_set set;
     int status;
     assert_true(address_find(&set, own_address(), error, sizeof(error)));
@@ -361,7 +361,7 @@ static void test_another_user(void **state)
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_int_equal(share_collect(set.entries[0].share, letter, sizeof(letter)), 0);
+    assert_int_equal(share_collect(set.entries[0].share, handover, sizeof(handover)), 0);
     address_release(&set);
 }
 

@@ -9,7 +9,7 @@
  * Method  The input is a sequence of steps: a packet as a producer lays it, anything in a slot,
  *         anything anywhere, now or after some of our reads (tests/fuzz/hostile_memory.h); rounds
  *         of receiving and sending, time, sleep. Packets arrive by the real live_receive.c;
- *         management datagrams reach the connection manager, whose letters go nowhere.
+ *         management datagrams reach the connection manager, whose MADs go nowhere.
  */
 #include <stdlib.h>
 #include <string.h>

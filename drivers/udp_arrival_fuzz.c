@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * udp_arrival_fuzz - what comes in at an address that several processes share: datagrams and probes
- *                    of strangers, coalesced as they like, letters of other processes, requests of
- *                    the connection manager, and answers about who serves a port.
+ * of strangers, coalesced as they like, handovers of other processes, requests of the connection
+ * manager, and answers about who serves a port.
  *
  * Goal    Whatever comes, no assertion fails, the engines' invariants hold, nothing outside the
  *         region is written, a stranger makes no link, no probe is answered twice, and what is kept
  *         of strangers' requests stays within its bounds.
  * Method  The real way in, from recvmsg on, which the linker takes. The input is a sequence of
  *         steps: a call's worth of datagrams, sealed or not, of some source and with some size that
- *         the kernel is said to have coalesced; a letter; a link of ours, what we send there, time.
+ *         the kernel is said to have coalesced; a handover; a link of ours, what we send there,
+ *         time.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -49,7 +50,7 @@ static struct {
     size_t bytes; /* ... 0: none. */
     uint8_t control[CONTROL_BYTES];
     size_t control_bytes;
-    uint8_t letter[MESSAGE_BYTES];
+    uint8_t handover[MESSAGE_BYTES];
     size_t letter_bytes;
     uint32_t probes, answers;
     uint32_t links;
@@ -58,7 +59,7 @@ static struct {
 /* The port's, which are written before they are read. */
 static struct udp_link passing[UDP_PASSING_MAX];
 static uint8_t receive_buffer[RECEIVE_BUFFER + ROCE_HEADERS_BYTES_MAX];
-static uint8_t letter_buffer[SHARE_LETTER_BYTES_MAX];
+static uint8_t handover_buffer[SHARE_HANDOVER_BYTES_MAX];
 
 static const struct gid peers[] = {
     {.bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2}}, /* nic_target has it. */
@@ -73,9 +74,9 @@ long __wrap_syscall(long number, ...);
 void __wrap_udp_port_transmit_headers(struct udp_port *port, struct udp_link *link,
                                       const uint8_t *headers, uint32_t headers_bytes);
 void __wrap_udp_port_flush(struct udp_port *port);
-enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const void *letter,
+enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const void *handover,
                                      size_t bytes);
-size_t __wrap_share_collect(struct share *share, void *letter, size_t bytes_max);
+size_t __wrap_share_collect(struct share *share, void *handover, size_t bytes_max);
 void __wrap_share_admit(const struct share *share);
 enum status __wrap_live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot);
 
@@ -117,20 +118,20 @@ void __wrap_udp_port_flush(struct udp_port *port)
     port->answering = false;
 }
 
-enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const void *letter,
+enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const void *handover,
                                      size_t bytes)
 {
     CHECK(slot < SHARE_SLOTS && slot != share->slot);
-    CHECK(share_letter_is_whole(letter, bytes));
+    CHECK(share_handover_is_whole(handover, bytes));
     return (enum share_fate)(take(world.input) % 3);
 }
 
-size_t __wrap_share_collect(struct share *share, void *letter, size_t bytes_max)
+size_t __wrap_share_collect(struct share *share, void *handover, size_t bytes_max)
 {
     (void)share;
     const size_t bytes = world.letter_bytes;
     CHECK(bytes <= bytes_max);
-    memcpy(letter, world.letter, bytes);
+    memcpy(handover, world.handover, bytes);
     world.letter_bytes = 0;
     return bytes;
 }
@@ -173,7 +174,7 @@ static void make_port(void)
     memset(passing, 0, sizeof(passing));
     port->passing = passing;
     port->receive_buffer = receive_buffer;
-    port->letter.bytes = letter_buffer;
+    port->handover.bytes = handover_buffer;
 }
 
 static void drop_port(void)
@@ -349,24 +350,24 @@ static void receive(struct input *input, bool common)
 static void receive_letter(struct input *input)
 {
     const uint8_t choice = take(input);
-    struct share_letter letter = {.magic = SHARE_MAGIC_LETTER + (choice >> 7),
-                                  .source = peers[choice % COUNT_OF(peers)],
-                                  .hop_limit = take(input),
-                                  .flow_label = take_number(input, 3)};
-    size_t at = sizeof(letter);
-    memcpy(world.letter, &letter, sizeof(letter));
-    for (uint8_t i = 0; i < (choice >> 4 & 7) && at < sizeof(world.letter) - 1100; i++) {
-        const size_t count = lay_packet(input, world.letter + at + 2);
-        store_be16(world.letter + at, (uint16_t)count);
+    struct share_handover handover = {.magic = SHARE_MAGIC_HANDOVER + (choice >> 7),
+                                      .source = peers[choice % COUNT_OF(peers)],
+                                      .hop_limit = take(input),
+                                      .flow_label = take_number(input, 3)};
+    size_t at = sizeof(handover);
+    memcpy(world.handover, &handover, sizeof(handover));
+    for (uint8_t i = 0; i < (choice >> 4 & 7) && at < sizeof(world.handover) - 1100; i++) {
+        const size_t count = lay_packet(input, world.handover + at + 2);
+        store_be16(world.handover + at, (uint16_t)count);
         at += 2 + count;
     }
     if (choice & 8) {
-        world.letter[take_number(input, 2) % at] = take(input);
+        world.handover[take_number(input, 2) % at] = take(input);
     }
     uint8_t *copy = malloc(at);
     CHECK(copy != NULL);
-    memcpy(copy, world.letter, at);
-    world.letter_bytes = share_letter_is_whole(copy, at) ? at : 0;
+    memcpy(copy, world.handover, at);
+    world.letter_bytes = share_handover_is_whole(copy, at) ? at : 0;
     world.probes += (uint32_t)(at / ROCE_PROBE_BYTES);
     free(copy);
     CHECK(live_receive_shared(world.live, FD_MAIL));
@@ -398,7 +399,7 @@ static void check(void)
           lookups <= world.live->manager.parked_count);
     CHECK(count_links() == world.links);
     CHECK(world.answers <= world.probes);
-    CHECK(world.live->udp.letter.count == 0 && world.live->udp.letter.packets == 0);
+    CHECK(world.live->udp.handover.count == 0 && world.live->udp.handover.packets == 0);
     nic_target_check(&world.nic);
 }
 

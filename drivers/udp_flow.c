@@ -8,9 +8,9 @@
  * answers it when its turn comes; since a socket is a queue, everything sent before has then been
  * taken in. A peer that never answers is not a nonic, and is not limited here. Where several
  * processes share an address, each is a peer, with a socket and a link of its own. What leaves from
- * several ports (udp_ways.c) arrives at one socket, so it is counted together; the probe takes the
- * way of the packet in front of it, since another one may be dead; an answer that of the newest
- * packet.
+ * several ports (udp_routes.c) arrives at one socket, so it is counted together; the probe takes
+ * the route of the packet in front of it, since another one may be dead; an answer that of the
+ * newest packet.
  */
 #include "drivers/local_socket.h"
 #include "drivers/udp_port.h"
@@ -21,20 +21,20 @@
  * round trip is long. */
 #define FLIGHT_BYTES_MAX (2 << 20)
 /* A probe or its answer is lost after this long: longer than a busy peer takes to get a core. Until
- * then one more is sent every now and then: each may be lost, or its way dead. */
+ * then one more is sent every now and then: each may be lost, or its route dead. */
 #define ANSWER_NS 20000000
 #define AGAIN_NS  2000000
 
 /* Windows in a row without an answer, 5 s: nobody seems to be there. */
 #define UNANSWERED_MAX 250
 
-/* The link that is counted for is its own trunk; a window in which it asks began before. */
-static void udp_flow_check(const struct udp_link *trunk)
+/* Bytes are counted at the link of route 0; a window in which it asks began before. */
+static void udp_flow_check(const struct udp_link *first)
 {
-    CHECK(trunk->trunk == trunk);
-    CHECK(trunk->answers <= UDP_ANSWERS_NO);
-    CHECK(trunk->unanswered <= UNANSWERED_MAX);
-    CHECK(trunk->blocked_at.ns == 0 || trunk->asked_at.ns >= trunk->blocked_at.ns);
+    CHECK(first->first == first);
+    CHECK(first->answers <= UDP_ANSWERS_NO);
+    CHECK(first->unanswered <= UNANSWERED_MAX);
+    CHECK(first->blocked_at.ns == 0 || first->asked_at.ns >= first->blocked_at.ns);
 }
 
 bool udp_link_answers(const struct link *base)
@@ -43,33 +43,33 @@ bool udp_link_answers(const struct link *base)
     return link->answers == UDP_ANSWERS_YES && link->unanswered < UNANSWERED_MAX;
 }
 
-static bool is_far(const struct udp_link *trunk)
+static bool is_far(const struct udp_link *first)
 {
-    return trunk->ways != NULL && trunk->ways->told->far;
+    return first->routes != NULL && first->routes->told->far;
 }
 
-static uint64_t window_of(const struct udp_port *port, const struct udp_link *trunk)
+static uint64_t window_of(const struct udp_port *port, const struct udp_link *first)
 {
     const uint64_t safe = udp_port_safe_bytes(port);
-    return is_far(trunk) || safe < FLIGHT_BYTES_MAX ? safe : FLIGHT_BYTES_MAX;
+    return is_far(first) || safe < FLIGHT_BYTES_MAX ? safe : FLIGHT_BYTES_MAX;
 }
 
 /* Whoever asks after less has more of the window in use, and sends more probes. */
-static uint64_t asked_after(const struct udp_port *port, const struct udp_link *trunk)
+static uint64_t asked_after(const struct udp_port *port, const struct udp_link *first)
 {
-    return window_of(port, trunk) / (is_far(trunk) ? 16 : 4);
+    return window_of(port, first) / (is_far(first) ? 16 : 4);
 }
 
 void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes)
 {
-    struct udp_link *trunk = link->trunk;
-    INVARIANTS(udp_flow_check(trunk));
-    trunk->sent += bytes + UDP_PACKET_COST;
-    if (UNLIKELY(trunk->ways != NULL)) {
-        trunk->ways->newest = link;
+    struct udp_link *first = link->first;
+    INVARIANTS(udp_flow_check(first));
+    first->sent += bytes + UDP_PACKET_COST;
+    if (UNLIKELY(first->routes != NULL)) {
+        first->routes->newest = link;
     }
-    if (trunk->answers != UDP_ANSWERS_NO &&
-        trunk->sent - trunk->probed >= asked_after(port, trunk)) {
+    if (first->answers != UDP_ANSWERS_NO &&
+        first->sent - first->probed >= asked_after(port, first)) {
         udp_flow_probe(port, link);
     }
 }
@@ -94,7 +94,7 @@ static void send_probe(struct udp_port *port, struct udp_link *link, uint8_t opc
                                .link_slot = (uint16_t)link_slot,
                                .sender_slot = (uint16_t)own_slot(port)};
     if (link->link.slot != LOCAL_NO_SLOT) {
-        /* Some queue pair of the process: that is how it finds its way. */
+        /* Some queue pair of the process: that is how it finds its route. */
         probe.destination_qpn = (uint32_t)link->link.slot * SHARE_QPN_SPAN + SOME_QPN;
     }
     roce_probe_encode(&probe, bytes);
@@ -103,18 +103,19 @@ static void send_probe(struct udp_port *port, struct udp_link *link, uint8_t opc
 
 void udp_flow_probe(struct udp_port *port, struct udp_link *link)
 {
-    struct udp_link *trunk = link->trunk;
-    INVARIANTS(udp_flow_check(trunk));
-    trunk->probed = trunk->sent;
+    struct udp_link *first = link->first;
+    INVARIANTS(udp_flow_check(first));
+    first->probed = first->sent;
     port->counters.probes_sent++;
-    send_probe(port, link, ROCE_OPCODE_PROBE, trunk->sent, trunk->link.slot);
+    send_probe(port, link, ROCE_OPCODE_PROBE, first->sent, first->link.slot);
 }
 
-/* The way of the newest packet between its addresses: what leaves by another may be lost for ever,
- * and what is sent by blocks leaves those that are dead. */
+/* The route of the newest packet between its addresses: what leaves by another may be lost for
+ * ever, and what is sent by blocks leaves those that are dead. */
 static struct udp_link *as_of_late(struct udp_link *link)
 {
-    return LIKELY(link->ways == NULL) || link->ways->newest == NULL ? link : link->ways->newest;
+    return LIKELY(link->routes == NULL) || link->routes->newest == NULL ? link
+                                                                        : link->routes->newest;
 }
 
 /* Is it worth while to wait for an answer still? */
@@ -154,21 +155,22 @@ static bool has_room(struct udp_port *port, struct udp_link *link, struct instan
     return true;
 }
 
-/* Which way the next packet takes is not known yet: each of the peer's sockets has to have room. A
- * link with a stream of blocks sends both ways, if only answers: so each end comes by here. */
-static bool others_have_room(struct udp_port *port, const struct udp_ways *ways, struct instant now)
+/* Which route the next packet takes is not known yet: each of the peer's sockets has to have room.
+ * A link with a stream of blocks sends both ways, if only answers: so each end comes by here. */
+static bool others_have_room(struct udp_port *port, const struct udp_routes *routes,
+                             struct instant now)
 {
     bool room = true;
-    if (ways->told->blocks) {
+    if (routes->told->blocks) {
         udp_port_observe(port);
-        udp_ways_draw(ways);
+        udp_routes_draw(routes);
     }
-    if (UNLIKELY(ways->told->doubts)) {
-        ways->told->doubts = false;
-        udp_flow_probe(port, as_of_late(ways->pairs[0]));
+    if (UNLIKELY(routes->told->doubts)) {
+        routes->told->doubts = false;
+        udp_flow_probe(port, as_of_late(routes->pairs[0]));
     }
-    for (uint32_t i = 1; i < ways->pair_count && room; i++) {
-        room = has_room(port, ways->pairs[i], now);
+    for (uint32_t i = 1; i < routes->pair_count && room; i++) {
+        room = has_room(port, routes->pairs[i], now);
     }
     return room;
 }
@@ -176,12 +178,12 @@ static bool others_have_room(struct udp_port *port, const struct udp_ways *ways,
 bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant now)
 {
     struct udp_link *link = CONTAINER_OF(base, struct udp_link, link);
-    INVARIANTS(udp_flow_check(link->trunk));
+    INVARIANTS(udp_flow_check(link->first));
     if (UNLIKELY(port->blocked)) {
         return false;
     }
     return has_room(port, link, now) &&
-           (LIKELY(link->ways == NULL) || others_have_room(port, link->ways, now));
+           (LIKELY(link->routes == NULL) || others_have_room(port, link->routes, now));
 }
 
 /* Whoever asks is answered, and forgotten: anybody may ask, with any source address and slot. */

@@ -145,7 +145,7 @@ static void note_markable(struct udp_link *link, int fd)
     if (link->unmarked != NULL && link->unmarked->fd == fd) {
         link->unmarked->socket_ecn = UDP_ECT_0;
     }
-    udp_ways_note_markable(link->ways, fd);
+    udp_routes_note_markable(link->routes, fd);
 }
 
 /* Packets that are in the batch already may leave either way. */
@@ -208,11 +208,11 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     port->passing = calloc(UDP_PASSING_MAX, sizeof(*port->passing));
     port->layout = udp_layout_make();
     port->waiting = udp_waiting_make();
-    port->letter.bytes = addresses->shared ? malloc(SHARE_LETTER_BYTES_MAX) : NULL;
+    port->handover.bytes = addresses->shared ? malloc(SHARE_HANDOVER_BYTES_MAX) : NULL;
     if (port->passing == NULL || port->layout == NULL || port->waiting == NULL ||
         port->batch == NULL || port->pieces == NULL || port->arena == NULL || port->tails == NULL ||
         port->receive_buffer == NULL || port->bounce == NULL ||
-        (addresses->shared && port->letter.bytes == NULL)) {
+        (addresses->shared && port->handover.bytes == NULL)) {
         snprintf(error, error_bytes, "no memory for the UDP port");
         return false;
     }
@@ -233,7 +233,7 @@ static void drop_all(struct udp_port *port)
 {
     struct link *link = NULL;
     while ((link = link_table_next(&port->links, link)) != NULL) {
-        udp_ways_rest(udp_link_of(link));
+        udp_routes_rest(udp_link_of(link));
     }
     while ((link = link_table_next(&port->links, NULL)) != NULL) {
         udp_port_drop(port, link);
@@ -258,7 +258,7 @@ void udp_port_close(struct udp_port *port)
     free(port->tails);
     free(port->receive_buffer);
     free(port->bounce);
-    free(port->letter.bytes);
+    free(port->handover.bytes);
     memset(port, 0, sizeof(*port));
 }
 
@@ -271,7 +271,7 @@ void udp_port_forget_sockets(struct udp_port *port)
         if (link->unmarked != NULL) {
             link->unmarked->fd = -1;
         }
-        udp_ways_forget_sockets(link->ways);
+        udp_routes_forget_sockets(link->routes);
     }
     udp_senders_forget(port);
     for (uint32_t i = 0; i < port->group_count; i++) {
@@ -362,7 +362,7 @@ void udp_init_link(const struct udp_port *port, struct udp_link *link,
     link->flow.destination_port = ROCE_UDP_PORT;
     link->fd = address->fd;
     link->ecn = link->socket_ecn = markable ? UDP_ECT_0 : 0;
-    link->trunk = link;
+    link->first = link;
     aim(link, address);
 }
 
@@ -413,7 +413,7 @@ void udp_port_release(struct udp_port *port, struct link *link)
 {
     link_table_release(&port->links, link);
     if (link->holders == 0) {
-        udp_ways_rest(udp_link_of(link));
+        udp_routes_rest(udp_link_of(link));
     }
 }
 
@@ -424,7 +424,7 @@ void udp_port_drop(struct udp_port *port, struct link *base)
     if (port->batch_count > 0) {
         udp_port_flush(port);
     }
-    udp_ways_free(link->ways);
+    udp_routes_free(link->routes);
     link_table_remove(&port->links, base);
     port->peers -= !inet_is_multicast(base->peer.bytes);
     free(link->unmarked);

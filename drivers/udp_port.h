@@ -30,7 +30,7 @@
 #include "drivers/address.h"
 #include "drivers/link_table.h"
 #include "nic/nic.h"
-#include "nic/ways.h"
+#include "nic/routes.h"
 #include "wire/icrc.h"
 
 /* linux/in6.h has it, beside structs that netinet/in.h has as well. */
@@ -78,8 +78,8 @@ struct udp_link {
     uint64_t confirmed;        /* ... and that the peer says it has taken in. */
     struct instant blocked_at; /* Since when there is no room; 0 ns: there is. */
     struct instant asked_at;   /* Valid then: when a probe was sent because of that. */
-    struct udp_link *trunk;    /* The link that is counted for: itself, but for those of ways. */
-    struct udp_ways *ways;     /* NULL: there is way 0 alone. */
+    struct udp_link *first;    /* The link that is counted for: itself, but for those of routes. */
+    struct udp_routes *routes; /* NULL: there is route 0 alone. */
     struct udp_link *unmarked; /* The same for what may not be marked; NULL: not yet. */
     struct inet_flow flow;
     struct icrc_memo icrcs; /* The CRCs of `flow`. */
@@ -90,14 +90,14 @@ struct udp_link {
     uint32_t first_packet, last_packet; /* its first and newest one in the batch. */
 };
 
-/* udp_ways.c: the ways of a link. What leaves by way 0, with the link's own ECN bits, leaves by the
- * link; all else has a link of its own, which no other way's packets share a call with. */
-struct udp_ways {
-    struct nic_ways *told; /* What the NIC and the peer know of them. */
-    uint8_t taught;        /* Which of the peer's parts `pairs` and `branches` are made from. */
+/* udp_routes.c: the routes of a link. What leaves by route 0, with the link's own ECN bits, leaves
+ * by the link; all else has a link of its own, which no other route's packets share a call with. */
+struct udp_routes {
+    struct nic_routes *told; /* What the NIC and the peer know of them. */
+    uint8_t taught; /* Which of the peer's parts `pairs` and `route_links` are made from. */
     uint8_t pair_count;
-    struct udp_link *pairs[NIC_WAY_GIDS_MAX + 1]; /* Between two addresses each; 0: the link. */
-    struct udp_link *branches[2][NIC_WAYS_MAX];   /* Not to be marked, ECT(0); NULL: not yet. */
+    struct udp_link *pairs[NIC_ROUTE_GIDS_MAX + 1];  /* Between two addresses each; 0: the link. */
+    struct udp_link *route_links[2][NIC_ROUTES_MAX]; /* Not to be marked, ECT(0); NULL: not yet. */
     struct udp_link *newest; /* That left last, between the link's addresses; NULL: none did. */
 };
 
@@ -139,9 +139,9 @@ struct udp_counters {
     uint64_t datagrams_sent, datagrams_received;
     uint64_t bad_icrc, implausible_identification, too_short;
     uint64_t probes_sent, probes_answered, probes_lost;
-    uint64_t send_failed; /* Refused by the kernel: lost, the transport's retries deal with it. */
-    uint64_t send_waited; /* Waited for room in the send buffer. */
-    uint64_t ways_missed; /* Ways that have no socket or no route: way 0 serves for them. */
+    uint64_t send_failed;   /* Refused by the kernel: lost, the transport's retries deal with it. */
+    uint64_t send_waited;   /* Waited for room in the send buffer. */
+    uint64_t routes_missed; /* Routes that have no socket, or no route of the kernel's. */
     /* Packets on an address that is shared: */
     uint64_t handed_on, handed_to_us; /* Read by the one process, owned by another. */
     uint64_t no_process;              /* Nobody owns them, ... */
@@ -184,12 +184,12 @@ struct udp_port {
     int groups_fd; /* epoll: the sockets of all groups. */
     uint32_t group_count;
     struct address groups[UDP_GROUPS_MAX]; /* Joined: each with a socket bound to it. */
-    struct udp_sender senders[ADDRESS_MAX][NIC_WAYS_MAX];
+    struct udp_sender senders[ADDRESS_MAX][NIC_ROUTES_MAX];
     struct {
         uint8_t *bytes; /* NULL: no address is shared. */
         size_t count;
         uint32_t slot, packets; /* Whom it is for. */
-    } letter;                   /* Packets of one look at a socket that another process owns. */
+    } handover;                 /* Packets of one look at a socket that another process owns. */
 };
 
 /* One datagram whose ICRC was right. */
@@ -228,17 +228,18 @@ void udp_port_drop(struct udp_port *port, struct link *link);
 struct link *udp_port_passing_link(struct udp_port *port, const struct gid *source,
                                    const struct gid *destination, int slot);
 
-/* udp_ways.c: from now on each address has so many UDP source ports, at most NIC_WAYS_MAX. Links
- * that were offered ways before have as many as they had. */
+/* udp_routes.c: from now on each address has so many UDP source ports, at most NIC_ROUTES_MAX.
+ * Links that were offered routes before have as many as they had. */
 void udp_port_use_ports(struct udp_port *port, uint32_t ports);
-/* Fills the world's part of `ways`; from now on the link leads by these ways, and once `ways` knows
- * of blocks, the port observes what arrives. A socket is opened when a way is first used. False: no
- * memory, and way 0 is all there is. */
-MUST_USE bool udp_port_offer_ways(struct udp_port *port, struct link *link, struct nic_ways *ways);
-/* The link for what leaves by that way of `link`, which was offered ways unless `way` is 0. Not
- * compiled into its one caller, where the packets of RC pass. */
-__attribute__((noinline)) struct link *udp_port_way(struct udp_port *port, struct link *link,
-                                                    uint8_t way, enum nic_ecn ecn);
+/* Fills the world's part of `routes`; from now on the link leads by these routes, and once `routes`
+ * knows of blocks, the port observes what arrives. A socket is opened when a route is first used.
+ * False: no memory, and route 0 is all there is. */
+MUST_USE bool udp_port_offer_routes(struct udp_port *port, struct link *link,
+                                    struct nic_routes *routes);
+/* The link for what leaves by that route of `link`, which was offered routes unless `route` is 0.
+ * Not compiled into its one caller, where the packets of RC pass. */
+__attribute__((noinline)) struct link *udp_port_route(struct udp_port *port, struct link *link,
+                                                      uint8_t route, enum nic_ecn ecn);
 
 #define UDP_ECT_0 2 /* RFC 3168 */
 
@@ -318,7 +319,7 @@ MUST_USE bool udp_port_hand_on(struct udp_port *port, const struct gid *destinat
 MUST_USE bool udp_port_watch_shared(const struct udp_port *port, int epoll);
 
 /* udp_share.c, for udp_receive.c: is this datagram for another process? Then it is noted in the
- * letter, which leaves when the owner changes, or by udp_share_flush. */
+ * handover, which leaves when the owner changes, or by udp_share_flush. */
 bool udp_share_hands_on(struct udp_port *port, const struct address *address,
                         const struct udp_datagram *datagram);
 void udp_share_flush(struct udp_port *port, const struct address *address);
@@ -340,22 +341,22 @@ bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4);
 struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
                                const struct gid *destination, int slot, uint8_t hop_limit);
 
-/* udp_port.c, for udp_ways.c: an unconnected socket that forbids fragmentation; a link. */
+/* udp_port.c, for udp_routes.c: an unconnected socket that forbids fragmentation; a link. */
 void udp_forbid_fragments(int fd, bool ipv4);
 void udp_init_link(const struct udp_port *port, struct udp_link *link,
                    const struct address *address, const struct gid *destination, int slot,
                    uint8_t hop_limit);
-/* udp_ways.c, for udp_port.c: nobody holds the link any more, so it leads by no other. */
-void udp_ways_rest(struct udp_link *link);
-void udp_ways_free(struct udp_ways *ways);
-void udp_ways_forget_sockets(struct udp_ways *ways);
-/* udp_ways.c, for udp_flow.c: the NIC has a number for its next challenge. */
-void udp_ways_draw(const struct udp_ways *ways);
-/* Links of these ways that share the socket `fd` have it set ECT(0). */
-void udp_ways_note_markable(struct udp_ways *ways, int fd);
+/* udp_routes.c, for udp_port.c: nobody holds the link any more, so it leads by no other. */
+void udp_routes_rest(struct udp_link *link);
+void udp_routes_free(struct udp_routes *routes);
+void udp_routes_forget_sockets(struct udp_routes *routes);
+/* udp_routes.c, for udp_flow.c: the NIC has a number for its next challenge. */
+void udp_routes_draw(const struct udp_routes *routes);
+/* Links of these routes that share the socket `fd` have it set ECT(0). */
+void udp_routes_note_markable(struct udp_routes *routes, int fd);
 void udp_senders_close(struct udp_port *port);
 void udp_senders_forget(struct udp_port *port);
-/* udp_ways.c, for live_port.c: this address is on another interface than before. */
+/* udp_routes.c, for live_port.c: this address is on another interface than before. */
 void udp_senders_steer(struct udp_port *port, uint32_t index);
 
 /* udp_send.c, for udp_port.c: what one flush works on, too large for the stack of who posts. */

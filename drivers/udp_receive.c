@@ -214,18 +214,18 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
             deliver_one(port, address, &datagram, sink, context);
         }
     }
-    if (UNLIKELY(port->letter.count != 0)) {
+    if (UNLIKELY(port->handover.count != 0)) {
         udp_share_flush(port, address);
     }
     return index;
 }
 
-/* A look at a socket needs these; the letter of an earlier look has left. */
+/* A look at a socket needs these; the handover of an earlier look has left. */
 static void udp_receive_check(const struct udp_port *port)
 {
     CHECK(port->receive_buffer != NULL && port->addresses != NULL);
     CHECK(port->addresses->count <= ADDRESS_MAX && port->group_count <= UDP_GROUPS_MAX);
-    CHECK(port->letter.count == 0);
+    CHECK(port->handover.count == 0);
 }
 
 /* One call on one socket, past the C library, whose recvmsg is a point where a program's thread may

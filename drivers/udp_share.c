@@ -3,7 +3,7 @@
  * udp_share - what arrives at an address that several processes share.
  *
  * Each process reads the socket of its slot like one that has its address alone. Besides, whoever
- * wakes up first reads the common socket, admits newcomers, and takes letters from processes that
+ * wakes up first reads the common socket, admits newcomers, and takes handovers from processes that
  * read what is its own.
  */
 #include <string.h>
@@ -13,15 +13,15 @@
 #include "drivers/share_route.h"
 #include "drivers/udp_port.h"
 
-/* Looks at the common socket, and letters, for one event. */
+/* Looks at the common socket, and handovers, for one event. */
 #define LOOKS_MAX 16
 
 /* -- Another process's packets ------------------------------------------------------------------*/
 
 static bool send_letter(struct udp_port *port, const struct address *address, uint32_t slot,
-                        const void *letter, size_t bytes, uint32_t packets)
+                        const void *handover, size_t bytes, uint32_t packets)
 {
-    switch (share_hand_on(address->share, slot, letter, bytes)) {
+    switch (share_hand_on(address->share, slot, handover, bytes)) {
     case SHARE_HANDED_ON: port->counters.handed_on += packets; return true;
     case SHARE_NOBODY: return false;
     case SHARE_CROWDED: port->counters.process_full += packets; return true;
@@ -29,39 +29,39 @@ static bool send_letter(struct udp_port *port, const struct address *address, ui
     UNREACHABLE("a fate outside its enum");
 }
 
-/* The letter under way is empty, or has its head, and packets for another process. */
+/* The handover under way is empty, or has its head, and packets for another process. */
 static void letter_check(const struct udp_port *port, const struct address *address)
 {
-    CHECK(address->share != NULL && port->letter.bytes != NULL);
-    CHECK((port->letter.count == 0) == (port->letter.packets == 0));
-    CHECK(port->letter.count <= SHARE_LETTER_BYTES_MAX);
-    CHECK(port->letter.count == 0 ||
-          (port->letter.slot < SHARE_SLOTS && port->letter.slot != address->share->slot));
+    CHECK(address->share != NULL && port->handover.bytes != NULL);
+    CHECK((port->handover.count == 0) == (port->handover.packets == 0));
+    CHECK(port->handover.count <= SHARE_HANDOVER_BYTES_MAX);
+    CHECK(port->handover.count == 0 ||
+          (port->handover.slot < SHARE_SLOTS && port->handover.slot != address->share->slot));
 }
 
 void udp_share_flush(struct udp_port *port, const struct address *address)
 {
     INVARIANTS(letter_check(port, address));
-    if (!send_letter(port, address, port->letter.slot, port->letter.bytes, port->letter.count,
-                     port->letter.packets)) {
-        port->counters.no_process += port->letter.packets;
+    if (!send_letter(port, address, port->handover.slot, port->handover.bytes, port->handover.count,
+                     port->handover.packets)) {
+        port->counters.no_process += port->handover.packets;
     }
-    port->letter.count = 0;
-    port->letter.packets = 0;
+    port->handover.count = 0;
+    port->handover.packets = 0;
 }
 
 /* Returns how long it is. */
 static size_t begin_letter(uint8_t *bytes, const struct udp_datagram *datagram)
 {
-    const struct share_letter letter = {
-        .magic = SHARE_MAGIC_LETTER,
+    const struct share_handover handover = {
+        .magic = SHARE_MAGIC_HANDOVER,
         .source = datagram->source,
         .hop_limit = datagram->variant.hop_limit,
         .traffic_class = datagram->variant.traffic_class,
         .flow_label = datagram->variant.flow_label,
     };
-    memcpy(bytes, &letter, sizeof(letter));
-    return sizeof(letter);
+    memcpy(bytes, &handover, sizeof(handover));
+    return sizeof(handover);
 }
 
 static size_t append_packet(uint8_t *bytes, size_t at, const struct udp_datagram *datagram)
@@ -71,36 +71,36 @@ static size_t append_packet(uint8_t *bytes, size_t at, const struct udp_datagram
     return at + 2 + datagram->count;
 }
 
-/* All packets of a letter come from one look at a socket, so from one source. */
+/* All packets of a handover come from one look at a socket, so from one source. */
 static void add_to_letter(struct udp_port *port, const struct address *address, uint32_t slot,
                           const struct udp_datagram *datagram)
 {
-    if (port->letter.count != 0 &&
-        (port->letter.slot != slot ||
-         port->letter.count + 2 + datagram->count > SHARE_LETTER_BYTES_MAX)) {
+    if (port->handover.count != 0 &&
+        (port->handover.slot != slot ||
+         port->handover.count + 2 + datagram->count > SHARE_HANDOVER_BYTES_MAX)) {
         udp_share_flush(port, address);
     }
-    if (port->letter.count == 0) {
-        port->letter.count = begin_letter(port->letter.bytes, datagram);
-        port->letter.slot = slot;
+    if (port->handover.count == 0) {
+        port->handover.count = begin_letter(port->handover.bytes, datagram);
+        port->handover.slot = slot;
     }
-    port->letter.count = append_packet(port->letter.bytes, port->letter.count, datagram);
-    port->letter.packets++;
+    port->handover.count = append_packet(port->handover.bytes, port->handover.count, datagram);
+    port->handover.packets++;
     INVARIANTS(letter_check(port, address));
 }
 
-/* The letter under way, out or in, is left alone. */
+/* The handover under way, out or in, is left alone. */
 bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint32_t slot,
                       const struct udp_datagram *datagram)
 {
-    uint8_t letter[sizeof(struct share_letter) + 2 + BLOCK_PACKET_BYTES_MAX];
+    uint8_t handover[sizeof(struct share_handover) + 2 + BLOCK_PACKET_BYTES_MAX];
     const struct address_set *set = port->addresses;
     for (uint32_t i = 0; i < set->count && set->shared; i++) {
         const struct address *address = &set->entries[i];
         if (gid_equal(&address->gid, destination)) {
-            const size_t begun = begin_letter(letter, datagram);
-            const size_t bytes = append_packet(letter, begun, datagram);
-            return send_letter(port, address, slot, letter, bytes, 1);
+            const size_t begun = begin_letter(handover, datagram);
+            const size_t bytes = append_packet(handover, begun, datagram);
+            return send_letter(port, address, slot, handover, bytes, 1);
         }
     }
     return false;
@@ -125,7 +125,7 @@ bool udp_share_hands_on(struct udp_port *port, const struct address *address,
 
 /* -- Letters ------------------------------------------------------------------------------------*/
 
-/* A packet that is not ours after all goes nowhere else: letters do not travel in circles. (Who a
+/* A packet that is not ours after all goes nowhere else: handovers do not travel in circles. (Who a
  * request is handed on to was asked before, and when asked again names itself.) */
 static void take_packet(struct udp_port *port, const struct address *address,
                         const struct udp_datagram *datagram, udp_sink sink, void *context)
@@ -145,19 +145,19 @@ static void take_packet(struct udp_port *port, const struct address *address,
 static void open_letter(struct udp_port *port, const struct address *address, size_t bytes,
                         udp_sink sink, void *context)
 {
-    struct share_letter letter;
-    CHECK(bytes >= sizeof(letter)); /* share_collect judged it. */
-    memcpy(&letter, port->letter.bytes, sizeof(letter));
+    struct share_handover handover;
+    CHECK(bytes >= sizeof(handover)); /* share_collect judged it. */
+    memcpy(&handover, port->handover.bytes, sizeof(handover));
     struct udp_datagram datagram = {
-        .source = letter.source,
+        .source = handover.source,
         .destination = address->gid,
-        .variant = {.flow_label = letter.flow_label,
-                    .traffic_class = letter.traffic_class,
-                    .hop_limit = letter.hop_limit},
+        .variant = {.flow_label = handover.flow_label,
+                    .traffic_class = handover.traffic_class,
+                    .hop_limit = handover.hop_limit},
     };
-    for (size_t at = sizeof(letter); at < bytes; at += 2 + datagram.count) {
-        datagram.count = load_be16(port->letter.bytes + at);
-        datagram.bytes = port->letter.bytes + at + 2;
+    for (size_t at = sizeof(handover); at < bytes; at += 2 + datagram.count) {
+        datagram.count = load_be16(port->handover.bytes + at);
+        datagram.bytes = port->handover.bytes + at + 2;
         take_packet(port, address, &datagram, sink, context);
     }
 }
@@ -166,10 +166,10 @@ static void collect(struct udp_port *port, const struct address *address, udp_si
                     void *context)
 {
     size_t bytes;
-    CHECK(port->letter.count == 0); /* The letter under way has left, so its room is free. */
+    CHECK(port->handover.count == 0); /* The handover under way has left, so its room is free. */
     for (uint32_t looks = 0;
-         looks < LOOKS_MAX &&
-         (bytes = share_collect(address->share, port->letter.bytes, SHARE_LETTER_BYTES_MAX)) > 0;
+         looks < LOOKS_MAX && (bytes = share_collect(address->share, port->handover.bytes,
+                                                     SHARE_HANDOVER_BYTES_MAX)) > 0;
          looks++) {
         open_letter(port, address, bytes, sink, context);
     }

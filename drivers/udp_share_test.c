@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Packets of other processes leave in letters, each once and in order, for their owner
- *         alone; from a letter come the same packets; and each is counted once, by its fate.
+ * Goal    Packets of other processes leave in handovers, each once and in order, for their owner
+ *         alone; from a handover come the same packets; and each is counted once, by its fate.
  * Method  Random packets beside lists of those that each slot has to get. Letters end at the test
  *         (--wrap), which hands them to the port again as another member would.
  */
@@ -40,61 +40,61 @@ static struct {
     struct address_set addresses;
     struct udp_port port;
     struct prng prng;
-    uint8_t letter_out[SHARE_LETTER_BYTES_MAX], received[1 << 16];
+    uint8_t letter_out[SHARE_HANDOVER_BYTES_MAX], received[1 << 16];
     /* Packets under way to a slot, one after the other, each a word. */
     uint32_t next[SLOTS];
     uint64_t handed_on, full, nobody;
     enum share_fate fate;
-    uint8_t mail[SHARE_LETTER_BYTES_MAX]; /* A letter that came; 0 bytes: none. */
+    uint8_t mail[SHARE_HANDOVER_BYTES_MAX]; /* A handover that came; 0 bytes: none. */
     size_t mail_bytes;
-    uint32_t letters, admitted, arrived;
+    uint32_t handovers, admitted, arrived;
 } world;
 
 /* -- The other members --------------------------------------------------------------------------*/
 
-enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const void *letter,
+enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const void *handover,
                                      size_t bytes);
-size_t __wrap_share_collect(struct share *share, void *letter, size_t bytes_max);
+size_t __wrap_share_collect(struct share *share, void *handover, size_t bytes_max);
 void __wrap_share_admit(const struct share *share);
 
 /* Each packet: its length, the BTH that leads to the slot, and its number among those. */
-static uint32_t read_letter(uint32_t slot, const uint8_t *letter, size_t bytes)
+static uint32_t read_letter(uint32_t slot, const uint8_t *handover, size_t bytes)
 {
-    struct share_letter head;
+    struct share_handover head;
     uint32_t packets = 0;
-    memcpy(&head, letter, sizeof(head));
-    assert_true(share_letter_is_whole(letter, bytes) && bytes <= SHARE_LETTER_BYTES_MAX);
+    memcpy(&head, handover, sizeof(head));
+    assert_true(share_handover_is_whole(handover, bytes) && bytes <= SHARE_HANDOVER_BYTES_MAX);
     assert_true(gid_equal(&head.source, &there) && head.flow_label == variant.flow_label);
     assert_true(head.traffic_class == variant.traffic_class);
     assert_true(head.hop_limit == variant.hop_limit);
-    for (size_t at = sizeof(head); at < bytes; at += 2u + load_be16(letter + at), packets++) {
-        assert_int_equal(load_be32(letter + at + 2 + 4), slot * SHARE_QPN_SPAN + 5);
-        assert_int_equal(load_be32(letter + at + 2 + ROCE_BTH_BYTES), world.next[slot]++);
+    for (size_t at = sizeof(head); at < bytes; at += 2u + load_be16(handover + at), packets++) {
+        assert_int_equal(load_be32(handover + at + 2 + 4), slot * SHARE_QPN_SPAN + 5);
+        assert_int_equal(load_be32(handover + at + 2 + ROCE_BTH_BYTES), world.next[slot]++);
     }
     return packets;
 }
 
-enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const void *letter,
+enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const void *handover,
                                      size_t bytes)
 {
     assert_ptr_equal(share, &world.share);
     assert_true(slot < SLOTS && slot != OWN_SLOT);
-    const uint32_t packets = read_letter(slot, letter, bytes);
+    const uint32_t packets = read_letter(slot, handover, bytes);
     world.fate = slot == SLOTS - 1 ? SHARE_NOBODY
                                    : (enum share_fate)(prng_below(&world.prng, 2) ? SHARE_HANDED_ON
                                                                                   : SHARE_CROWDED);
     world.handed_on += world.fate == SHARE_HANDED_ON ? packets : 0;
     world.full += world.fate == SHARE_CROWDED ? packets : 0;
     world.nobody += world.fate == SHARE_NOBODY ? packets : 0;
-    world.letters++;
+    world.handovers++;
     return world.fate;
 }
 
-size_t __wrap_share_collect(struct share *share, void *letter, size_t bytes_max)
+size_t __wrap_share_collect(struct share *share, void *handover, size_t bytes_max)
 {
     const size_t bytes = world.mail_bytes;
     assert_true(share == &world.share && bytes <= bytes_max);
-    memcpy(letter, world.mail, bytes);
+    memcpy(handover, world.mail, bytes);
     world.mail_bytes = 0;
     return bytes;
 }
@@ -118,7 +118,7 @@ static int setup(void **state)
     world.addresses = (struct address_set){.count = 1, .shared = true, .slot = OWN_SLOT};
     world.addresses.entries[0] = (struct address){.gid = here, .fd = -1, .share = &world.share};
     world.port.addresses = &world.addresses;
-    world.port.letter.bytes = world.letter_out;
+    world.port.handover.bytes = world.letter_out;
     world.port.receive_buffer = world.received;
     return 0;
 }
@@ -162,7 +162,7 @@ static void test_letters_that_leave(void **state)
             made[slot] += taken;
             given += taken;
         }
-        if (world.port.letter.count != 0) {
+        if (world.port.handover.count != 0) {
             udp_share_flush(&world.port, &world.addresses.entries[0]);
         }
         compare_counters(given);
@@ -170,7 +170,7 @@ static void test_letters_that_leave(void **state)
     for (uint32_t slot = 0; slot < SLOTS; slot++) {
         assert_int_equal(world.next[slot], made[slot]);
     }
-    assert_in_range(world.letters, LOOKS, given / 2); /* Several packets a letter. */
+    assert_in_range(world.handovers, LOOKS, given / 2); /* Several packets a handover. */
 }
 
 static void test_one_packet(void **state)
@@ -190,10 +190,10 @@ static void test_one_packet(void **state)
     world.addresses.shared = false;
     const struct udp_datagram datagram = packet_for(0, 20, bytes, 64);
     assert_false(udp_port_hand_on(&world.port, &here, 0, &datagram));
-    assert_int_equal(world.letters, 20 * (SLOTS - 1));
+    assert_int_equal(world.handovers, 20 * (SLOTS - 1));
     world.nobody = 0; /* The caller counts those. */
     compare_counters(given);
-    assert_int_equal(world.port.letter.count, 0);
+    assert_int_equal(world.port.handover.count, 0);
 }
 
 /* -- Letters that came --------------------------------------------------------------------------*/
@@ -219,11 +219,11 @@ static void add(uint32_t slot, uint32_t number, size_t count)
 static void test_letters_that_come(void **state)
 {
     (void)state;
-    const struct share_letter head = {.magic = SHARE_MAGIC_LETTER,
-                                      .source = there,
-                                      .flow_label = variant.flow_label,
-                                      .traffic_class = variant.traffic_class,
-                                      .hop_limit = variant.hop_limit};
+    const struct share_handover head = {.magic = SHARE_MAGIC_HANDOVER,
+                                        .source = there,
+                                        .flow_label = variant.flow_label,
+                                        .traffic_class = variant.traffic_class,
+                                        .hop_limit = variant.hop_limit};
     memcpy(world.mail, &head, sizeof(head));
     world.mail_bytes = sizeof(head);
     add(OWN_SLOT, 0, 26);
@@ -235,7 +235,7 @@ static void test_letters_that_come(void **state)
     assert_int_equal(world.arrived, 3);
     assert_int_equal(world.port.counters.handed_to_us, 3);
     assert_int_equal(world.port.counters.no_process, 2);
-    assert_int_equal(world.letters, 0); /* None travels on. */
+    assert_int_equal(world.handovers, 0); /* None travels on. */
 }
 
 static void test_events(void **state)

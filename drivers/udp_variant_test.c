@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Each field of an address vector that belongs to the IP header is on the wire, packet by packet, and comes out
- *         at a port that shows it; the ICRC holds whatever it is; a plain packet is told to the
- *         kernel with nothing beside it.
- * Method  Two ports on loopback addresses, address vectors drawn at random. The linker puts a look at each
- *         message in front of the kernel (--wrap=syscall). In a network of our own, where that is
- *         allowed, a packet socket sees whole frames, whose ICRC is computed by bits.
+ * Goal    Each field of an address vector that belongs to the IP header is on the wire, packet by
+ *         packet, and comes out at a port that shows it; the ICRC holds whatever it is; a plain
+ *         packet is told to the kernel with nothing beside it.
+ * Method  Two ports on loopback addresses, address vectors drawn at random. The linker puts a look
+ *         at each message in front of the kernel (--wrap=syscall). In a network of our own, where
+ *         that is allowed, a packet socket sees whole frames, whose ICRC is computed by bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,13 +3,13 @@
  * cm_commands_fuzz - a program that writes anything to the rdma_cm device, and peers that answer it
  *                    anything.
  *
- * Goal    Commands of any length come, with any numbers of objects and addresses, and any letters
+ * Goal    Commands of any length come, with any numbers of objects and addresses, and any MADs
  *         arrive in between. No assertion fails. No byte is written outside the memory that a
  *         program named for its answer. A command that fails makes nothing. All objects are given
  *         back when the files are closed.
  * Method  Two files of the real device on a live NIC without ports or threads. Commands come from
  *         the input, as bytes, or with their fields put right as far as hints say; pointers lead to
- *         buffers of exactly the size that the command names. Letters to peers are kept, and come
+ *         buffers of exactly the size that the command names. MADs to peers are kept, and come
  *         back as they are or changed. The input says which process serves a port of this machine.
  */
 #include <fcntl.h>
@@ -38,8 +38,8 @@ static struct {
     int fds[FILES];
     uint32_t handles[HANDLES]; /* That the device told us, ... */
     uint32_t handle_count;     /* ... ever. */
-    uint8_t letters[LETTERS][CM_MAD_BYTES];
-    uint32_t letter_count;
+    uint8_t mads[LETTERS][CM_MAD_BYTES];
+    uint32_t mad_count;
 } world;
 
 static const struct gid gids[] = {{.bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
@@ -71,7 +71,7 @@ void __wrap_live_transmit_mad(struct live *live, const struct nic_av *av,
     (void)live;
     (void)av;
     CHECK(cm_decode(mad, CM_MAD_BYTES, &message) == CM_GOOD);
-    memcpy(world.letters[world.letter_count++ % LETTERS], mad, CM_MAD_BYTES);
+    memcpy(world.mads[world.mad_count++ % LETTERS], mad, CM_MAD_BYTES);
 }
 
 /* -- Commands -----------------------------------------------------------------------------------*/
@@ -309,12 +309,12 @@ static void command(struct input *input)
 
 /* -- Peers and time -----------------------------------------------------------------------------*/
 
-/* A letter of ours comes back, as an answer or as a question, with some bytes changed. */
+/* A MAD of ours comes back, as an answer or as a question, with some bytes changed. */
 static void hear(struct input *input)
 {
     const uint8_t choice = take(input);
     uint8_t mad[CM_MAD_BYTES];
-    memcpy(mad, world.letters[choice % LETTERS], sizeof(mad));
+    memcpy(mad, world.mads[choice % LETTERS], sizeof(mad));
     struct cm_message message;
     if ((choice & 4) != 0 && cm_decode(mad, sizeof(mad), &message) == CM_GOOD) {
         const uint32_t local = message.local_id;

@@ -59,7 +59,7 @@
     X(hello_welcomed)                                                                              \
     X(hello_refused)                                                                               \
     X(hello_declined)                                                                              \
-    X(hello_ways_refused)                                                                          \
+    X(hello_routes_refused)                                                                        \
     X(block_streams)                                                                               \
     X(challenges_sent)                                                                             \
     X(challenges_received)                                                                         \

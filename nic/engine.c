@@ -12,7 +12,7 @@
 #define ASK(qp, rc, block, uc, ud)                                                                 \
     switch ((enum engine)(qp)->engine) {                                                           \
     case ENGINE_RC: return rc;                                                                     \
-    case ENGINE_BLOCK: return block;                                                               \
+    case ENGINE_RC_OR_BLOCKS: return block;                                                        \
     case ENGINE_UC: return uc;                                                                     \
     case ENGINE_UD: return ud;                                                                     \
     }                                                                                              \
@@ -21,7 +21,7 @@
 #define TELL(qp, rc, block, uc, ud)                                                                \
     switch ((enum engine)(qp)->engine) {                                                           \
     case ENGINE_RC: rc; return;                                                                    \
-    case ENGINE_BLOCK: block; return;                                                              \
+    case ENGINE_RC_OR_BLOCKS: block; return;                                                       \
     case ENGINE_UC: uc; return;                                                                    \
     case ENGINE_UD: ud; return;                                                                    \
     }                                                                                              \
@@ -249,7 +249,7 @@ struct instant engine_deadline(const struct qp *qp)
 /* The deadline of a queue pair that pauses: the pause may be over. False: that is all there is. */
 static bool paused_on_deadline(struct qp *qp, struct instant now)
 {
-    if (qp->engine == ENGINE_RC || qp->engine == ENGINE_BLOCK) {
+    if (qp->engine == ENGINE_RC || qp->engine == ENGINE_RC_OR_BLOCKS) {
         rc_postpone(qp, now);
     }
     ecn_on_deadline(qp, now);

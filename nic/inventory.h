@@ -23,8 +23,8 @@ struct region *nic_each_region(const struct nic *nic, uint32_t *at);
 /* Those that XRC requests can name. */
 struct srq *nic_each_srq(const struct nic *nic, uint32_t *at);
 
-/* The address vectors of the datagrams that wait in send queues: each has a copy of its address handle's,
- * which may be gone. */
+/* The address vectors of the datagrams that wait in send queues: each has a copy of its address
+ * handle's, which may be gone. */
 struct nic_datagram_at {
     const struct qp *qp; /* NULL: the start. */
     uint32_t position;

@@ -33,7 +33,7 @@
 enum nic_transport {
     NIC_TRANSPORT_RC,
     NIC_TRANSPORT_BLOCK, /* Blocks with every peer that understands them. */
-    NIC_TRANSPORT_AUTO,  /* RC first; blocks once it lost packets or the way proved long. */
+    NIC_TRANSPORT_AUTO,  /* RC first; blocks once it lost packets or the route proved long. */
 };
 
 /* What becomes of a payload that comes before its turn. */
@@ -77,7 +77,7 @@ struct nic_limits {
 };
 
 struct nic;
-struct nic_ways;
+struct nic_routes;
 
 /* Bytes of zeroed, 64-byte aligned memory a NIC needs. */
 size_t nic_bytes(const struct nic_limits *limits);
@@ -99,7 +99,7 @@ void nic_check(const struct nic *nic);
 void nic_note_answers(struct nic *nic, uint32_t peer, bool answers);
 /* By which addresses and ports it is reached: the world fills in its part when it makes the link.
  * NULL: this NIC speaks no blocks, or there are fewer such links. */
-struct nic_ways *nic_peer_ways(struct nic *nic, uint32_t peer);
+struct nic_routes *nic_peer_routes(struct nic *nic, uint32_t peer);
 /* The link is gone, and another one may get its number. */
 void nic_forget_peer(struct nic *nic, uint32_t peer);
 
@@ -261,8 +261,8 @@ struct nic_departure {
     uint32_t headers_bytes;
     uint32_t payload_bytes; /* Sum of the segments. */
     uint8_t pad_bytes;
-    uint8_t way; /* By which addresses and port it leaves (nic/ways.h). 0: those of `av`. */
-    uint8_t ecn; /* enum nic_ecn. */
+    uint8_t route; /* By which addresses and port it leaves (nic/routes.h). 0: those of `av`. */
+    uint8_t ecn;   /* enum nic_ecn. */
     uint32_t segment_count;
     struct segment segments[NIC_SEGMENT_MAX];
     struct nic_direct direct;
@@ -291,7 +291,8 @@ void nic_prefetch_packet(const struct nic *nic, const uint8_t *headers);
  * who came next then has the memory that posting touches asked for. */
 void nic_foresee(struct nic *nic, struct qp *qp);
 
-/* The link (nic_av.link) of the next packet of `qp`: its address vector's, or for UD the next request's. */
+/* The link (nic_av.link) of the next packet of `qp`: its address vector's, or for UD the next
+ * request's. */
 void *nic_qp_link(const struct qp *qp);
 
 /* The destination QPN of the next request of a UD queue pair that has one. */

@@ -24,10 +24,10 @@ void nic_note_answers(struct nic *nic, uint32_t peer, bool answers)
     }
 }
 
-struct nic_ways *nic_peer_ways(struct nic *nic, uint32_t peer)
+struct nic_routes *nic_peer_routes(struct nic *nic, uint32_t peer)
 {
     struct nic_peer *found = find(nic, peer);
-    return found == NULL ? NULL : &found->ways;
+    return found == NULL ? NULL : &found->routes;
 }
 
 void nic_forget_peer(struct nic *nic, uint32_t peer)

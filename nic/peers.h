@@ -5,7 +5,7 @@
 #ifndef NIC_PEERS_H
 #define NIC_PEERS_H
 
-#include "nic/ways.h"
+#include "nic/routes.h"
 #include "transport/common/psn.h"
 
 /* Round trips over a link, taken from packets of RC that watch, one at a time (block_watch.c). */
@@ -17,7 +17,7 @@ struct peer_trips {
     uint8_t samples;
 };
 
-/* A challenge that came and is to be responded to, by the way that it came. */
+/* A challenge that came and is to be responded to, by the route that it came. */
 struct peer_response {
     uint64_t number;
     bool due;
@@ -28,8 +28,8 @@ struct nic_peer {
     bool answers; /* Probes: it wants what is sent to the address vector's own address. */
     bool spoken;  /* It has welcomed a HELLO. */
     struct instant silent_until; /* It was asked and did not answer: not asked again before. */
-    struct nic_ways ways;
-    struct peer_response responses[NIC_WAY_GIDS_MAX + 1]; /* By the way's pair of addresses. */
+    struct nic_routes routes;
+    struct peer_response responses[NIC_ROUTE_GIDS_MAX + 1]; /* By the route's pair of addresses. */
     uint8_t responses_due;
 };
 

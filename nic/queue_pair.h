@@ -114,9 +114,10 @@ MUST_USE enum status qp_modify(struct qp *qp, const struct qp_attributes *attrib
                                struct instant now);
 void qp_query(const struct qp *qp, struct qp_attributes *attributes);
 
-/* STATUS_INVALID: wrong state, kind or flags for the service, a datagram for nobody, too many
- * SGEs, inline too long, a FLUSH that carries something or asks for nothing that is known.
- * STATUS_UNSUPPORTED: a FLUSH on a connection that may come to speak blocks, which have none. STATUS_FULL: no room. Nothing is transmitted here: nic_next_packet does. */
+/* STATUS_INVALID: wrong state, kind or flags for the service, a datagram for nobody, too many SGEs,
+ * inline too long, a FLUSH that carries something or asks for nothing that is known.
+ * STATUS_UNSUPPORTED: a FLUSH on a connection that may come to speak blocks, which have none.
+ * STATUS_FULL: no room. Nothing is transmitted here: nic_next_packet does. */
 MUST_USE enum status qp_post_send(struct qp *qp, const struct send_request *request);
 /* Several at once: all of them, or none. */
 MUST_USE enum status qp_post_sends(struct qp *qp, const struct send_request *requests,

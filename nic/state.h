@@ -25,7 +25,7 @@ enum engine {
     ENGINE_RC,
     ENGINE_UC,
     ENGINE_UD,
-    ENGINE_BLOCK, /* A reliable connection that has memory for blocks, and may speak them. */
+    ENGINE_RC_OR_BLOCKS, /* A reliable connection that has memory for blocks, and may speak them. */
 };
 
 /* Queue pairs that may have something to send, in turn. An array, because a list through the queue
@@ -153,7 +153,7 @@ struct qp {
     struct list node;      /* In a waiting list of the world's. */
     struct srq *srq;       /* XRC target: only while a request is looked at, like `pd`. */
     struct list event_link;
-    struct block_streams *block; /* ENGINE_BLOCK. */
+    struct block_streams *block; /* ENGINE_RC_OR_BLOCKS. */
 };
 
 #define QP_HOT_BYTES 384

@@ -108,7 +108,8 @@ enum nic_event_kind {
     NIC_EVENT_SRQ_ERROR = 14,
     NIC_EVENT_SRQ_LIMIT_REACHED = 15,
     NIC_EVENT_LAST_WQE_REACHED = 16,
-    /* For the world alone, never a program's: the queue pair went into the error state by itself. */
+    /* For the world alone, never a program's: the queue pair went into the error state by
+     * itself. */
     NIC_EVENT_ENTERED_ERROR = 31,
 };
 

@@ -3,9 +3,9 @@
  * block - reliable connections by blocks, as the NIC's seam (nic/engine.h) asks for them; for the
  * files of this folder.
  *
- * Purpose    A queue pair of ENGINE_BLOCK is a reliable connection whose two streams (our requests,
- *            the peer's requests) are each RoCEv2's RC or blocks. Both begin as RC; a HELLO that is
- *            welcomed turns one into blocks, at a point where no PSN is outstanding.
+ * Purpose    A queue pair of ENGINE_RC_OR_BLOCKS is a reliable connection whose two streams (our
+ *            requests, the peer's requests) are each RoCEv2's RC or blocks. Both begin as RC; a
+ *            HELLO that is welcomed turns one into blocks, at a point where no PSN is outstanding.
  * Inputs     The seam's verbs (streams.h), and packets of the block transport (wire/block.h).
  * Outputs    Departures, moves, completions, as those of nic/ibta/.
  * Ownership  struct block_streams lies in memory that the queue pair took from the NIC's pool. A
@@ -70,8 +70,8 @@ void block_shared_init(struct nic *nic, void *memory);
 
 /* -- block.c ------------------------------------------------------------------------------------*/
 
-/* A queue pair of ENGINE_RC takes memory, and is of ENGINE_BLOCK. False: there is none left, which
- * is counted; the queue pair goes on by RC. */
+/* A queue pair of ENGINE_RC takes memory, and is of ENGINE_RC_OR_BLOCKS. False: there is none left,
+ * which is counted; the queue pair goes on by RC. */
 bool block_join(struct qp *qp);
 
 /* A packet is complete: its headers, whom it is for. The payload's segments, if it has any, were
@@ -89,8 +89,13 @@ void block_receive_withdraw(struct qp *qp);
 /* Something happened to the queue pair: what follows is due, or its time will come. */
 void block_went_on(struct qp *qp, struct instant now);
 
-/* The way that a path of ours takes which has left its way so often, of so many paths. */
-uint8_t block_way_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_t turns);
+/* The route of path `path` of `paths`, which has left its route `turns` times. */
+uint8_t block_route_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_t turns);
+
+static inline bool block_is_spoken(const struct nic_limits *limits)
+{
+    return limits->block.transport != NIC_TRANSPORT_RC;
+}
 
 static inline bool block_sends(const struct qp *qp)
 {
@@ -107,7 +112,7 @@ static inline bool block_receives(const struct qp *qp)
 /* Does the stream of our requests want to become one of blocks, now that there is something to
  * send? Then no message is begun before it is drained, and the question is asked. */
 bool block_hello_wants(struct qp *qp, struct instant now);
-/* The way to the peer may be another one. */
+/* The route to the peer may be another one. */
 void block_hello_rethink(struct qp *qp);
 void block_hello_begin(struct qp *qp, struct instant now);
 bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *departure);
@@ -131,7 +136,7 @@ void block_challenge_heard(const struct qp *qp);
 
 void block_watch_begin(struct qp *qp);
 
-/* The way to the peer takes blocks. */
+/* The route to the peer takes blocks. */
 bool block_fits(const struct qp *qp);
 /* May blocks help a troubled stream, as far as the peer is concerned? */
 bool block_may_help(const struct qp *qp, struct instant now);

@@ -102,7 +102,7 @@ static bool comes_from_peer(const struct qp *qp, const struct block_arrival *arr
     }
     const struct nic_peer *peer = nic_peer_of(qp);
     return peer != NULL && has_terms(qp, &arrival->packet) &&
-           nic_ways_connect(&peer->ways, av, &arrival->source, &arrival->destination);
+           nic_routes_connect(&peer->routes, av, &arrival->source, &arrival->destination);
 }
 
 static bool is_of_requests(const struct qp *qp, const struct block_packet *packet)
@@ -227,7 +227,7 @@ enum nic_arrived block_on_frame(struct nic *nic, const struct nic_frame *frame, 
     if (qp != NULL && UNLIKELY(needs_memory(qp, &arrival))) {
         (void)block_join(qp);
     }
-    if (qp == NULL || qp->engine != ENGINE_BLOCK) {
+    if (qp == NULL || qp->engine != ENGINE_RC_OR_BLOCKS) {
         nic_count(nic, qp == NULL ? COUNTER_drop_unknown_qp : COUNTER_drop_unwanted_block);
         return NIC_DONE;
     }

@@ -114,9 +114,9 @@ static struct bench *begin_with(uint32_t qps)
     bench->now = (struct instant){1000};
     bench->nic = nic_init(&limits, 1, zeroed(bench, nic_bytes(&limits)));
     cq_init(&bench->cq, 64, bench->ring);
-    struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
-    ways->datagram_bytes = 4096;
-    ways->ports = OUR_PATHS;
+    struct nic_routes *routes = nic_peer_routes(bench->nic, PEER);
+    routes->datagram_bytes = 4096;
+    routes->ports = OUR_PATHS;
     bench->qp = make_qp(bench);
     bench->plain = make_qp(bench);
     to_rtr(bench, bench->qp);
@@ -453,17 +453,17 @@ static void test_a_named_address_is_challenged(void **state)
 {
     (void)state;
     struct bench *bench = begin();
-    struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
+    struct nic_routes *routes = nic_peer_routes(bench->nic, PEER);
     struct block_packet hello = hello_to(bench->qp), probe = packet_to(bench->qp, BLOCK_PROBE);
     hello.hello.gid_count = 1;
     memcpy(hello.hello.gids[0], other.bytes, sizeof(other.bytes));
-    ways->random = 0x123456789abcdef0;
+    routes->random = 0x123456789abcdef0;
     hand_in(bench, &hello, &peer);
     assert_int_equal(pull(bench).opcode, BLOCK_WELCOME);
     struct nic_departure departure;
     assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
     assert_int_equal(departure.headers[0], BLOCK_CHALLENGE);
-    assert_int_equal(departure.way, 1);
+    assert_int_equal(departure.route, 1);
     assert_int_equal(load_be32(departure.headers + ROCE_BTH_BYTES), 4711);
     assert_int_equal(load_be64(departure.headers + ROCE_BTH_BYTES + 4), 0x123456789abcdef0);
     assert_false(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
@@ -480,7 +480,7 @@ static void test_a_named_address_is_challenged(void **state)
         hand_in(bench, &probe, &peer);
         assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
         assert_int_equal(departure.headers[0], BLOCK_ANSWER);
-        assert_int_equal(departure.way, proven);
+        assert_int_equal(departure.route, proven);
         hand_in(bench, &response, &other);
     }
     assert_int_equal(counted(bench, COUNTER_challenges_sent), 1);
@@ -488,17 +488,17 @@ static void test_a_named_address_is_challenged(void **state)
     end(bench);
 }
 
-/* By the way that it came, as often as it comes; and nobody without a session gets one. */
+/* By the route that it came, as often as it comes; and nobody without a session gets one. */
 static void test_a_challenge_is_responded_to(void **state)
 {
     (void)state;
     struct bench *bench = begin();
-    struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
+    struct nic_routes *routes = nic_peer_routes(bench->nic, PEER);
     static const struct gid second = {{[10] = 0xff, 0xff, 10, 1, 0, 1}};
     struct block_packet hello = hello_to(bench->qp);
     struct block_packet challenge = packet_to(bench->qp, BLOCK_CHALLENGE);
-    ways->own_count = 1;
-    ways->own[0] = second;
+    routes->own_count = 1;
+    routes->own[0] = second;
     hello.hello.gid_count = 1;
     memcpy(hello.hello.gids[0], other.bytes, sizeof(other.bytes));
     expect_dropped(bench, &challenge, &peer, COUNTER_drop_wrong_session);
@@ -513,7 +513,7 @@ static void test_a_challenge_is_responded_to(void **state)
         assert_int_equal(departure.headers[0], BLOCK_RESPONSE);
         assert_int_equal(departure.headers_bytes, ROCE_BTH_BYTES + BLOCK_CXH_BYTES);
         assert_int_equal(load_be64(departure.headers + ROCE_BTH_BYTES + 4), UINT64_MAX - i);
-        assert_int_equal(departure.way, i % 2);
+        assert_int_equal(departure.route, i % 2);
         assert_false(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
     }
     assert_int_equal(counted(bench, COUNTER_challenges_received), 4);
@@ -525,7 +525,7 @@ static void test_data_of_reads_is_withheld(void **state)
 {
     (void)state;
     struct bench *bench = begin();
-    struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
+    struct nic_routes *routes = nic_peer_routes(bench->nic, PEER);
     static uint8_t bytes[1024];
     struct region region;
     const struct region_request all = {
@@ -543,9 +543,9 @@ static void test_data_of_reads_is_withheld(void **state)
     struct nic_departure departure;
     for (uint32_t i = 0; i < 3; i++) {
         read.resent = i != 0;
-        ways->doubts = false;
+        routes->doubts = false;
         hand_in_and_move(bench, &read);
-        assert_true(ways->doubts);
+        assert_true(routes->doubts);
         assert_false(nic_next_packet(bench->nic, bench->qp, bench->now, &departure) &&
                      departure.headers[0] == BLOCK_DATA);
     }
@@ -571,7 +571,7 @@ static void test_memory_comes_and_goes(void **state)
     (void)state;
     struct bench *bench = begin();
     for (int i = 0; i < 100; i++) {
-        assert_int_equal(bench->qp->engine, ENGINE_BLOCK);
+        assert_int_equal(bench->qp->engine, ENGINE_RC_OR_BLOCKS);
         assert_true(qp_places_early(bench->qp));
         modify(bench, bench->qp, QP_RESET, 0);
         assert_int_equal(bench->qp->engine, ENGINE_RC);
@@ -605,7 +605,7 @@ static void test_want_of_memory(void **state)
     assert_int_equal(counted(bench, COUNTER_drop_unwanted_block), 1);
     pool_give(&bench->nic->streams, 0, taken);
     hand_in(bench, &hello, &peer);
-    assert_int_equal(bench->qp->engine, ENGINE_BLOCK);
+    assert_int_equal(bench->qp->engine, ENGINE_RC_OR_BLOCKS);
     assert_int_equal(pull(bench).opcode, BLOCK_WELCOME);
     end(bench);
 }

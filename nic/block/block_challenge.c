@@ -2,13 +2,13 @@
  *
  * block_challenge - does the peer receive at the addresses that it named?
  *
- * The ways of a link are those of all its queue pairs, so any of these may say what is due. But it
- * takes a session to respond: any nonic answers the probes of flow control, and would consent for
- * itself when somebody else names it.
+ * The routes of a link are those of all its queue pairs, so any of these may say what is due. But
+ * it takes a session to respond: any nonic answers the probes of flow control, and would consent
+ * for itself when somebody else names it.
  */
 #include "nic/block/block.h"
 
-static void seal(struct qp *qp, enum block_opcode opcode, uint64_t number, uint8_t way,
+static void seal(struct qp *qp, enum block_opcode opcode, uint64_t number, uint8_t route,
                  struct nic_departure *departure)
 {
     const struct block_packet packet = {
@@ -18,19 +18,19 @@ static void seal(struct qp *qp, enum block_opcode opcode, uint64_t number, uint8
         .challenge = number,
     };
     block_seal(qp, &packet, departure);
-    departure->way = way;
+    departure->route = route;
 }
 
 static void next_response(struct qp *qp, struct nic_peer *peer, struct nic_departure *departure)
 {
-    uint8_t way = 0;
-    while (!peer->responses[way].due) {
-        way++;
+    uint8_t route = 0;
+    while (!peer->responses[route].due) {
+        route++;
     }
-    peer->responses[way].due = false;
+    peer->responses[route].due = false;
     peer->responses_due--;
     nic_count(qp->nic, COUNTER_challenges_received);
-    seal(qp, BLOCK_RESPONSE, peer->responses[way].number, way, departure);
+    seal(qp, BLOCK_RESPONSE, peer->responses[route].number, route, departure);
 }
 
 /* What the peer is to know first is the session. */
@@ -44,7 +44,7 @@ bool block_challenge_next(struct qp *qp, struct instant now, struct nic_departur
 {
     struct nic_peer *peer = nic_peer_of(qp);
     if (LIKELY(peer == NULL ||
-               (peer->responses_due == 0 && !nic_ways_may_challenge(&peer->ways, now))) ||
+               (peer->responses_due == 0 && !nic_routes_may_challenge(&peer->routes, now))) ||
         !has_session(qp)) {
         return false;
     }
@@ -52,12 +52,12 @@ bool block_challenge_next(struct qp *qp, struct instant now, struct nic_departur
         next_response(qp, peer, departure);
         return true;
     }
-    struct nic_way_challenge challenge;
-    if (!nic_ways_challenge(&peer->ways, now, &challenge)) {
+    struct nic_route_challenge challenge;
+    if (!nic_routes_challenge(&peer->routes, now, &challenge)) {
         return false;
     }
     nic_count(qp->nic, COUNTER_challenges_sent);
-    seal(qp, BLOCK_CHALLENGE, challenge.number, challenge.way, departure);
+    seal(qp, BLOCK_CHALLENGE, challenge.number, challenge.route, departure);
     return true;
 }
 
@@ -67,17 +67,18 @@ void block_challenge_on_challenge(struct qp *qp, const struct block_arrival *arr
     if (peer == NULL) {
         return;
     }
-    const uint8_t way =
-        nic_ways_back(&peer->ways, &qp->attributes.av, &arrival->source, &arrival->destination);
-    peer->responses_due = (uint8_t)(peer->responses_due + !peer->responses[way].due);
-    peer->responses[way] = (struct peer_response){arrival->packet.challenge, true};
+    const uint8_t route =
+        nic_routes_back(&peer->routes, &qp->attributes.av, &arrival->source, &arrival->destination);
+    peer->responses_due = (uint8_t)(peer->responses_due + !peer->responses[route].due);
+    peer->responses[route] = (struct peer_response){arrival->packet.challenge, true};
     nic_schedule(qp);
 }
 
 void block_challenge_on_response(struct qp *qp, const struct block_arrival *arrival)
 {
     struct nic_peer *peer = nic_peer_of(qp);
-    const bool fits = peer != NULL && nic_ways_on_response(&peer->ways, arrival->packet.challenge);
+    const bool fits =
+        peer != NULL && nic_routes_on_response(&peer->routes, arrival->packet.challenge);
     nic_count(qp->nic, fits ? COUNTER_challenges_proven : COUNTER_drop_stale_response);
 }
 
@@ -85,6 +86,6 @@ void block_challenge_heard(const struct qp *qp)
 {
     struct nic_peer *peer = nic_peer_of(qp);
     if (peer != NULL) {
-        nic_ways_heard(&peer->ways);
+        nic_routes_heard(&peer->routes);
     }
 }

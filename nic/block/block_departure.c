@@ -4,10 +4,10 @@
  */
 #include "nic/block/block.h"
 
-uint8_t block_way_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_t turns)
+uint8_t block_route_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_t turns)
 {
     const struct nic_peer *peer = nic_peer_of(qp);
-    return peer == NULL ? 0 : nic_ways_turned(&peer->ways, path, paths, turns);
+    return peer == NULL ? 0 : nic_routes_turned(&peer->routes, path, paths, turns);
 }
 
 void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_departure *departure)
@@ -20,7 +20,7 @@ void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_dep
     if (packet->payload_bytes == 0) {
         departure->segment_count = 0;
     }
-    departure->way = 0;
+    departure->route = 0;
     /* What the controller sends less of when it is marked. */
     const bool heeded = packet->opcode == BLOCK_SEND || packet->opcode == BLOCK_WRITE;
     departure->ecn = heeded ? NIC_ECN_CAPABLE : NIC_ECN_NOT;

@@ -66,10 +66,10 @@ static bool withholds_data(struct qp *qp, const struct block_read *read)
 {
     struct nic_peer *peer = nic_peer_of(qp);
     if (LIKELY(peer == NULL || peer->answers) ||
-        nic_ways_is_named(&peer->ways, block_way_back(qp, read->path))) {
+        nic_routes_is_named(&peer->routes, block_route_back(qp, read->path))) {
         return false;
     }
-    peer->ways.doubts = true;
+    peer->routes.doubts = true;
     nic_count(qp->nic, COUNTER_block_reads_withheld);
     nic_schedule(qp);
     return true;

@@ -14,7 +14,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 
 static uint32_t path_count(const struct qp *qp)
 {
-    return smaller(qp->nic->limits.block.paths, nic_ways_count(&nic_peer_of(qp)->ways));
+    return smaller(qp->nic->limits.block.paths, nic_routes_count(&nic_peer_of(qp)->routes));
 }
 
 /* -- Asking -------------------------------------------------------------------------------------*/
@@ -63,10 +63,10 @@ static void seal_hello(struct qp *qp, struct block_packet *packet, struct nic_de
 /* One that begins something: it names our addresses. */
 static void seal_offer(struct qp *qp, struct block_packet *packet, struct nic_departure *departure)
 {
-    const struct nic_ways *ways = &nic_peer_of(qp)->ways;
+    const struct nic_routes *routes = &nic_peer_of(qp)->routes;
     packet->destination_qpn = qp->attributes.destination_qpn;
-    packet->hello.gid_count = ways->own_count;
-    __builtin_memcpy(packet->hello.gids, ways->own, ways->own_count * sizeof(struct gid));
+    packet->hello.gid_count = routes->own_count;
+    __builtin_memcpy(packet->hello.gids, routes->own, routes->own_count * sizeof(struct gid));
     seal_hello(qp, packet, departure);
 }
 
@@ -129,14 +129,14 @@ void block_hello_on_deadline(struct qp *qp, struct instant now)
 
 /* The peer, with whom a stream is agreed on, names its other addresses. Those that it may not name
  * are left out, as if it had one. */
-static void learn_ways(struct qp *qp, const struct block_hello *hello)
+static void learn_routes(struct qp *qp, const struct block_hello *hello)
 {
-    struct nic_ways *ways = &nic_peer_of(qp)->ways;
+    struct nic_routes *routes = &nic_peer_of(qp)->routes;
     struct gid gids[BLOCK_GIDS_MAX];
     __builtin_memcpy(gids, hello->gids, sizeof(gids));
-    ways->blocks = true;
-    if (!nic_ways_learn(ways, &qp->attributes.av, gids, hello->gid_count)) {
-        nic_count(qp->nic, COUNTER_hello_ways_refused);
+    routes->blocks = true;
+    if (!nic_routes_learn(routes, &qp->attributes.av, gids, hello->gid_count)) {
+        nic_count(qp->nic, COUNTER_hello_routes_refused);
     }
 }
 
@@ -180,7 +180,7 @@ void block_hello_on_welcome(struct qp *qp, const struct block_arrival *arrival, 
         return;
     }
     nic_peer_of(qp)->spoken = true;
-    learn_ways(qp, hello);
+    learn_routes(qp, hello);
     streams->sending = terms_of(qp, hello, hello->shared_receives);
     streams->sending.trip_ns = hello_ask_trip_ns(&streams->ask, now);
     nic_count(qp->nic, COUNTER_block_streams);
@@ -230,7 +230,7 @@ void block_hello_on_hello(struct qp *qp, const struct block_arrival *arrival)
             block_hello_drop_session(qp);
         }
         ibta_note_established(qp);
-        learn_ways(qp, hello);
+        learn_routes(qp, hello);
         streams->receiving = terms_of(qp, hello, qp->srq != NULL);
         block_receive_begin(qp, &streams->receiving);
         break;

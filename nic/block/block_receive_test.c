@@ -691,7 +691,7 @@ static void any_order_ends_as_in_order(void **state)
     }
 }
 
-/* The way by which a packet of path 2 is answered. */
+/* The route by which a packet of path 2 is answered. */
 static uint8_t way_back(struct bench *bench, uint8_t opcode, uint8_t round)
 {
     const struct block_packet packet = {.opcode = opcode,
@@ -708,26 +708,26 @@ static uint8_t way_back(struct bench *bench, uint8_t opcode, uint8_t round)
     }
     assert_true(block_receive_next(bench->qp, bench->now, &departure));
     assert_int_equal(departure.headers[0], BLOCK_ANSWER);
-    return departure.way;
+    return departure.route;
 }
 
 /* Who probes a path in vain may not hear what goes back by it, and says in its probes how often it
- * has taken another way: so do replies, and stay there. EXA-100 */
-static void replies_leave_a_way_back_that_is_dead(void **state)
+ * has taken another route: so do replies, and stay there. EXA-100 */
+static void replies_leave_a_route_back_that_is_dead(void **state)
 {
     (void)state;
     struct bench *bench = calloc(1, sizeof(*bench));
     bench_make(bench, &(struct bench_config){.held = 4});
     bench_speak_blocks(bench, 0, 0);
-    struct nic_peer peer = {.ways = {.ports = 16}};
+    struct nic_peer peer = {.routes = {.ports = 16}};
     bench->nic->peers = &peer;
     bench->nic->limits.block.peers = 1;
     bench->qp->attributes.av.peer = 1;
     receiver_of(bench->qp)->path_count = 4;
-    static const uint8_t ways[] = {2, 7, 12, 1, 6};
-    for (uint8_t i = 0; i < COUNT_OF(ways); i++) {
-        assert_int_equal(way_back(bench, BLOCK_PROBE, i), ways[i]);
-        assert_int_equal(way_back(bench, BLOCK_WRITE, 9), ways[i]);
+    static const uint8_t routes[] = {2, 7, 12, 1, 6};
+    for (uint8_t i = 0; i < COUNT_OF(routes); i++) {
+        assert_int_equal(way_back(bench, BLOCK_PROBE, i), routes[i]);
+        assert_int_equal(way_back(bench, BLOCK_WRITE, 9), routes[i]);
     }
     /* Both come back to where they began after 16 turns; not together, or half of what is possible
      * would never be tried. */
@@ -740,7 +740,7 @@ static void replies_leave_a_way_back_that_is_dead(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replies_leave_a_way_back_that_is_dead),
+        cmocka_unit_test(replies_leave_a_route_back_that_is_dead),
         cmocka_unit_test(any_order_ends_as_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,7 @@ struct block_receiver {
     uint32_t results_limit, results_next, results_due;
     uint32_t forgotten; /* So many of those that the chain tells are counted. */
     uint32_t data_tsn[BLOCK_PATHS_MAX];
-    uint8_t turns[BLOCK_PATHS_MAX]; /* So often each path has left its way, as it says. */
+    uint8_t turns[BLOCK_PATHS_MAX]; /* Times that each path has left its route, as it says. */
     struct block_taken open[BLOCK_OPEN_MAX];
     struct block_read *reads;     /* reads_room of them; */
     struct block_result *results; /* as many as the NIC's limit of READs says. */
@@ -134,8 +134,8 @@ void block_drop_receives(struct qp *qp);
 uint32_t block_receive_limit(const struct qp *qp);
 
 /* -- block_reply.c */
-/* The way of what replies to a packet of this path. */
-uint8_t block_way_back(const struct qp *qp, uint8_t path);
+/* The route of what replies to a packet of this path. */
+uint8_t block_route_back(const struct qp *qp, uint8_t path);
 bool block_refuse(struct qp *qp, const struct block_refusal *refusal);
 bool block_refuse_request(struct qp *qp, enum nic_counter counter);
 /* What was executed can no longer be read. */

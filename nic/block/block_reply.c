@@ -237,23 +237,23 @@ static void start(const struct qp *qp, enum block_opcode opcode, struct block_pa
     departure->segment_count = 0;
 }
 
-/* A reply goes the way that has the number of the path that it replies to. Whoever hears nothing by
- * it says so in its probes: then it may be dead, and another one is taken. Theirs and ours do not
- * go on in step, so each comes together with each. */
-uint8_t block_way_back(const struct qp *qp, uint8_t path)
+/* A reply goes the route that has the number of the path that it replies to. Whoever hears nothing
+ * by it says so in its probes: then it may be dead, and another one is taken. Theirs and ours do
+ * not go on in step, so each comes together with each. */
+uint8_t block_route_back(const struct qp *qp, uint8_t path)
 {
     const struct block_receiver *receiver = receiver_of(qp);
     return path >= receiver->path_count
                ? 0
-               : block_way_of(qp, path, receiver->path_count,
-                              receiver->turns[path] + receiver->turns[path] / NIC_WAYS_MAX);
+               : block_route_of(qp, path, receiver->path_count,
+                                receiver->turns[path] + receiver->turns[path] / NIC_ROUTES_MAX);
 }
 
 static void seal(struct qp *qp, const struct block_packet *packet, uint8_t path,
                  struct nic_departure *departure)
 {
     block_seal(qp, packet, departure);
-    departure->way = block_way_back(qp, path);
+    departure->route = block_route_back(qp, path);
 }
 
 static void seal_data(struct qp *qp, struct block_packet *packet, uint8_t path, uint8_t round,

@@ -38,7 +38,7 @@ static struct block_requester_config config_of(const struct qp *qp)
         /* What is in flight has to count for something, also without payload. */
         .packet_cost = cost != 0 ? cost : BLOCK_PAYLOAD_HEADERS_BYTES_MAX,
         .link_window_bytes = attributes->av.window_bytes,
-        .far_window_bytes = nic_peer_of(qp) == NULL ? 0 : nic_peer_of(qp)->ways.grant_bytes,
+        .far_window_bytes = nic_peer_of(qp) == NULL ? 0 : nic_peer_of(qp)->routes.grant_bytes,
         .retry_limit = attributes->retry_count,
         .rnr_limit = attributes->rnr_retry,
         .reads_max = attributes->max_reads_out,
@@ -296,8 +296,8 @@ bool block_send_next(struct qp *qp, struct instant now, struct nic_departure *de
     count(qp, &out);
     block_seal(qp, &packet, departure);
     const struct block_paths *paths = &requester_of(qp)->paths;
-    departure->way =
-        block_way_of(qp, out.path, paths->count, out.home ? 0 : paths->path[out.path].turns);
+    departure->route =
+        block_route_of(qp, out.path, paths->count, out.own_route ? 0 : paths->path[out.path].turns);
     departure->psn = out.number; /* For block_send_on_gather_failed. */
     return true;
 }
@@ -346,7 +346,7 @@ void block_send_on_answer(struct qp *qp, const struct block_arrival *arrival, st
         block_requester_on_answer(requester_of(qp), &qp->sends, &arrival->packet, arrival->at, now);
     count_failure(qp, &progress);
     if (nic_peer_of(qp) != NULL) {
-        nic_peer_of(qp)->ways.far = requester_of(qp)->far;
+        nic_peer_of(qp)->routes.far = requester_of(qp)->far;
     }
     go_on(qp);
 }

@@ -232,9 +232,9 @@ static struct bench *begin(bool blocks)
                                        .access = ACCESS_LOCAL_WRITE};
     assert_int_equal(region_add(nic_regions(bench->nic), &bench->pd, &all, &bench->region),
                      STATUS_OK);
-    struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
-    ways->datagram_bytes = 4096;
-    ways->ports = 1;
+    struct nic_routes *routes = nic_peer_routes(bench->nic, PEER);
+    routes->datagram_bytes = 4096;
+    routes->ports = 1;
     bench->blocks = blocks;
     make_qp(bench);
     if (blocks) {

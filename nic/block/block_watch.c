@@ -93,7 +93,7 @@ static void note_loss(struct qp *qp)
 bool block_fits(const struct qp *qp)
 {
     const struct nic_peer *peer = nic_peer_of(qp);
-    return peer != NULL && nic_ways_fit(&peer->ways, qp->mtu_bytes);
+    return peer != NULL && nic_routes_fit(&peer->routes, qp->mtu_bytes);
 }
 
 bool block_may_help(const struct qp *qp, struct instant now)

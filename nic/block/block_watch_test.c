@@ -114,9 +114,9 @@ static struct bench *begin(bool may)
     bench->psn = OUR_PSN;
     bench->nic = nic_init(&limits, 1, zeroed(bench, nic_bytes(&limits)));
     cq_init(&bench->cq, 64, bench->ring);
-    struct nic_ways *ways = nic_peer_ways(bench->nic, PEER);
-    ways->datagram_bytes = 4096;
-    ways->ports = 1;
+    struct nic_routes *routes = nic_peer_routes(bench->nic, PEER);
+    routes->datagram_bytes = 4096;
+    routes->ports = 1;
     struct qp_request request = {.type = QP_RC,
                                  .pd = &bench->pd,
                                  .send_cq = &bench->cq,
@@ -141,7 +141,7 @@ static void end(struct bench *bench)
 
 static bool has_memory(const struct bench *bench)
 {
-    return bench->qp->engine == ENGINE_BLOCK;
+    return bench->qp->engine == ENGINE_RC_OR_BLOCKS;
 }
 
 /* -- Packets ------------------------------------------------------------------------------------*/

@@ -484,7 +484,7 @@ static void an_old_move_does_not_count(void **state)
     }
 }
 
-/* A payload that is moved out of the hold pool when its queue pair is reset lies there until then. */
+/* A payload that is being moved out of the hold pool stays there while its queue pair is reset. */
 static void a_held_payload_is_moved_late(void **state)
 {
     (void)state;

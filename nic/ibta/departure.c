@@ -21,7 +21,7 @@ void departure_start(struct qp *qp, struct nic_departure *departure, uint8_t opc
     packet->payload_bytes = 0;
     departure->payload_bytes = 0;
     departure->pad_bytes = 0;
-    departure->way = 0;
+    departure->route = 0;
     departure->ecn = NIC_ECN_OF_PATH;
     departure->segment_count = 0;
     departure->alone = false;

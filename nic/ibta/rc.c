@@ -24,7 +24,7 @@ bool rc_ready(const struct qp *qp)
 
 void rc_schedule_if_due(struct qp *qp)
 {
-    if (UNLIKELY(qp->engine == ENGINE_BLOCK)) {
+    if (UNLIKELY(qp->engine == ENGINE_RC_OR_BLOCKS)) {
         qp->asks_turn = true; /* Which stream has something is not known here. */
     } else if (qp->cnp_due || rc_ready(qp)) {
         nic_schedule(qp);

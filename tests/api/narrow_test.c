@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A process that may not have many addresses (ulimit -v) has a NIC with smaller pools.
- * Method  An ordinary verbs program that is its own peer, in 300 MB more than it has when it begins.
+ * Method  An ordinary verbs program that is its own peer, in 300 MB more than it has when it
+ *         begins.
  */
 #include "tests/api/api.h"
 

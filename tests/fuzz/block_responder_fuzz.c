@@ -179,11 +179,11 @@ static void make(struct target *target, enum block_place place, bool answers)
     srq_init(&target->srq, &target->pd, 16, 1, target->srq_memory);
     make_qp(target, 0);
     make_qp(target, 1);
-    struct nic_ways *ways = nic_peer_ways(target->nic, 1);
+    struct nic_routes *routes = nic_peer_routes(target->nic, 1);
     const struct nic_av *av = &target->qps[0]->attributes.av;
-    ways->ports = 2;
+    routes->ports = 2;
     target->named.bytes[0] = 0x20;
-    CHECK(nic_ways_learn(ways, av, &target->named, 1));
+    CHECK(nic_routes_learn(routes, av, &target->named, 1));
     nic_note_answers(target->nic, 1, answers);
 }
 
@@ -265,7 +265,7 @@ static struct block_packet packet_of(const struct target *target, const uint8_t 
         packet.atomic.compare = packet.atomic.swap_or_add = bytes[12];
         packet.payload_bytes = 0;
     } else if (packet.opcode == BLOCK_CHALLENGE || packet.opcode == BLOCK_RESPONSE) {
-        packet.challenge = nic_peer_ways(target->nic, 1)->proofs[0].number + (bytes[12] & 1);
+        packet.challenge = nic_peer_routes(target->nic, 1)->proofs[0].number + (bytes[12] & 1);
         packet.payload_bytes = 0;
     } else if (packet.opcode == BLOCK_PROBE) {
         packet.payload_bytes = 0;
@@ -321,14 +321,15 @@ static void deliver_packet(struct target *target, const uint8_t *bytes)
 static void pull(struct target *target)
 {
     struct nic_departure departure;
-    struct nic_ways *ways = nic_peer_ways(target->nic, 1);
+    struct nic_routes *routes = nic_peer_routes(target->nic, 1);
     struct qp *qp;
     uint32_t count = 0;
-    ways->random = target->now.ns;
+    routes->random = target->now.ns;
     while ((qp = nic_next_qp(target->nic)) != NULL) {
         if (nic_next_packet(target->nic, qp, target->now, &departure)) {
             CHECK(departure.payload_bytes <= MTU);
-            CHECK(departure.way % 2 == 0 || ways->proofs[0].given || departure.payload_bytes == 0);
+            CHECK(departure.route % 2 == 0 || routes->proofs[0].given ||
+                  departure.payload_bytes == 0);
             CHECK(++count < 2000);
             nic_rotate(target->nic, qp);
         }

@@ -18,7 +18,7 @@
 #include "base/align.h"
 #include "base/check.h"
 #include "nic/nic.h"
-#include "nic/ways.h"
+#include "nic/routes.h"
 #include "tests/fuzz/input.h"
 #include "wire/inet.h"
 
@@ -90,7 +90,7 @@ static void *zeroed(size_t bytes)
 }
 
 /* How a packet comes. */
-enum way {
+enum route {
     WAY_PLACED = 1 << 0, /* Its sender says that it wrote or read the memory itself. */
     WAY_LATE = 1 << 1,   /* Its move is made later. */
     WAY_MARKED = 1 << 2, /* A router met congestion. */
@@ -126,10 +126,10 @@ static void make_nic(uint8_t shape)
     };
     world.nic_memory = zeroed(nic_bytes(&limits));
     world.nic = nic_init(&limits, 1, world.nic_memory);
-    struct nic_ways *ways = nic_peer_ways(world.nic, 1);
-    ways->ports = 2;
-    ways->datagram_bytes = 8192;
-    ways->grant_bytes = 1 << 16;
+    struct nic_routes *routes = nic_peer_routes(world.nic, 1);
+    routes->ports = 2;
+    routes->datagram_bytes = 8192;
+    routes->grant_bytes = 1 << 16;
     nic_note_answers(world.nic, 1, true);
 }
 
@@ -557,7 +557,7 @@ static bool put_off(const struct nic_move *move, uint8_t *bytes)
 }
 
 /* Memory of exactly the packet's size, so that reading behind it is found. */
-static void arrive(const uint8_t *packet, uint32_t count, uint32_t ways)
+static void arrive(const uint8_t *packet, uint32_t count, uint32_t routes)
 {
     uint8_t *bytes = malloc(count + 1);
     struct nic_move move;
@@ -567,11 +567,11 @@ static void arrive(const uint8_t *packet, uint32_t count, uint32_t ways)
                                     .headers_bytes = count,
                                     .source = world.gid,
                                     .destination = world.gid,
-                                    .traffic_class = ways & WAY_MARKED ? INET_ECN_MASK : 0,
+                                    .traffic_class = routes & WAY_MARKED ? INET_ECN_MASK : 0,
                                     .hop_limit = 64,
-                                    .placed = ways & WAY_PLACED};
+                                    .placed = routes & WAY_PLACED};
     enum nic_arrived arrived = nic_on_packet(world.nic, &frame, world.now, &move);
-    if (arrived == NIC_MOVES && (ways & WAY_LATE) && put_off(&move, bytes)) {
+    if (arrived == NIC_MOVES && (routes & WAY_LATE) && put_off(&move, bytes)) {
         return;
     }
     while (arrived == NIC_MOVES && world.moves[0].bytes != NULL) {

@@ -419,10 +419,10 @@ static void plausible(struct program *program, struct input *input)
 
 static void send_all(struct program *program)
 {
-    struct cm_letter letter;
+    struct cm_mad mad;
     struct cm_message message;
-    while (cm_next_message(&program->cm.cm, &letter)) {
-        CHECK(cm_decode(letter.bytes, sizeof(letter.bytes), &message) == CM_GOOD);
+    while (cm_next_message(&program->cm.cm, &mad)) {
+        CHECK(cm_decode(mad.bytes, sizeof(mad.bytes), &message) == CM_GOOD);
     }
 }
 

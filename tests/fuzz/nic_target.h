@@ -37,8 +37,8 @@ struct nic_target {
     uint8_t memory[NIC_TARGET_GUARD_BYTES + NIC_TARGET_REGION_BYTES + NIC_TARGET_GUARD_BYTES];
 };
 
-/* `link`: that of the queue pairs' address vectors. The NIC has the QPNs from qpn_base on, qpn_span of
- * them; 0: all. */
+/* `link`: that of the queue pairs' address vectors. The NIC has the QPNs from qpn_base on, qpn_span
+ * of them; 0: all. */
 void nic_target_make(struct nic_target *target, void *link, uint32_t qpn_base, uint32_t qpn_span);
 void nic_target_drop(struct nic_target *target);
 

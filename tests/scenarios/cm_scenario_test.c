@@ -73,7 +73,7 @@ struct errand {
 
 /* One world after the other takes from it, and gives all back. */
 struct stock {
-    struct sim_pool letters, errands;
+    struct sim_pool mads, errands;
 };
 
 struct node {
@@ -168,18 +168,18 @@ static uint32_t node_at(const struct world *world, const uint8_t ip[16])
 }
 
 /* A17.6.1.2: RoCE has no LIDs that a refusal could be about. */
-static void require_reason(const struct world *world, const struct cm_letter *letter)
+static void require_reason(const struct world *world, const struct cm_mad *mad)
 {
-    const uint8_t *reason = letter->bytes + CM_HEADER_BYTES + 10;
-    REQUIRE(world, letter->bytes[17] != CM_REJ || reason[0] != 0 ||
+    const uint8_t *reason = mad->bytes + CM_HEADER_BYTES + 10;
+    REQUIRE(world, mad->bytes[17] != CM_REJ || reason[0] != 0 ||
                        (reason[1] != 13 && reason[1] != 19 && reason[1] != 0));
 }
 
-static void send_letter(struct world *world, uint32_t from, const struct cm_letter *letter)
+static void send_mad(struct world *world, uint32_t from, const struct cm_mad *mad)
 {
-    require_reason(world, letter);
-    REQUIRE(world, node_at(world, letter->source) == from);
-    link_send(&world->link, from, node_at(world, letter->destination), letter->bytes, CM_MAD_BYTES);
+    require_reason(world, mad);
+    REQUIRE(world, node_at(world, mad->source) == from);
+    link_send(&world->link, from, node_at(world, mad->destination), mad->bytes, CM_MAD_BYTES);
 }
 
 /* -- Programs -----------------------------------------------------------------------------------*/
@@ -492,12 +492,12 @@ static void answer_questions(struct world *world, struct node *node)
 static bool settle_once(struct world *world, uint32_t n)
 {
     struct node *node = &world->nodes[n];
-    struct cm_letter letter;
+    struct cm_mad mad;
     bool moved = false;
     answer_questions(world, node);
-    while (cm_next_message(&node->cm.cm, &letter)) {
-        sim_note(&world->sim, letter.bytes[17]);
-        send_letter(world, n, &letter);
+    while (cm_next_message(&node->cm.cm, &mad)) {
+        sim_note(&world->sim, mad.bytes[17]);
+        send_mad(world, n, &mad);
     }
     struct rdma_event *event;
     while (node->asleep_ps <= world->sim.now_ps &&
@@ -517,7 +517,7 @@ static bool settle_once(struct world *world, uint32_t n)
     return moved;
 }
 
-/* Something happened at a node: lets it do all that follows, and sets its timer. Only letters tell
+/* Something happened at a node: lets it do all that follows, and sets its timer. Only MADs tell
  * other nodes of it. */
 static void settle(struct world *world, uint32_t n)
 {
@@ -566,18 +566,18 @@ static void on_errand(struct sim *sim, struct sim_event *event)
     }
 }
 
-static void on_letter(struct sim *sim, struct sim_event *event)
+static void on_mad(struct sim *sim, struct sim_event *event)
 {
     struct world *world = CONTAINER_OF(sim, struct world, sim);
-    struct datagram *letter = link_datagram(event);
-    struct node *to = &world->nodes[letter->to];
+    struct datagram *mad = link_datagram(event);
+    struct node *to = &world->nodes[mad->to];
     uint8_t bytes[CM_MAD_BYTES]; /* An array of its own: sanitizers see a read behind it. */
-    memcpy(bytes, letter->bytes, sizeof(bytes));
+    memcpy(bytes, mad->bytes, sizeof(bytes));
     prepare(to);
-    rdma_cm_on_message(&to->cm, world->nodes[letter->from].ip, to->ip, bytes, sizeof(bytes),
+    rdma_cm_on_message(&to->cm, world->nodes[mad->from].ip, to->ip, bytes, sizeof(bytes),
                        now_of(world));
-    settle(world, letter->to);
-    link_give(letter);
+    settle(world, mad->to);
+    link_give(mad);
 }
 
 static void on_timer(struct sim *sim, struct sim_event *event)
@@ -646,7 +646,7 @@ static struct world *world_make(uint64_t seed, struct stock *stock)
     sim_init(&world->sim, seed);
     sim_run_until(&world->sim, SIM_NS); /* 0 is no time to the engines. */
     const struct link_settings settings = draw_settings(prng);
-    link_init(&world->link, &world->sim, &stock->letters, &settings, on_letter);
+    link_init(&world->link, &world->sim, &stock->mads, &settings, on_mad);
     world->node_count = 2 + (uint32_t)prng_below(prng, 2);
     world->slowness_ps = 1 + prng_below(prng, prng_below(prng, 2) ? 500 * MS : 20000 * MS);
     for (uint32_t n = 0; n < world->node_count; n++) {
@@ -738,7 +738,7 @@ static void require_end(struct world *world)
     REQUIRE(world, malformed == faults->struck[SIM_FAULT_damage]);
     REQUIRE(world, faults->millionths[SIM_FAULT_drop] < 1000000 || world->successes == 0);
     REQUIRE(world, world->link.crowded == 0);
-    REQUIRE(world, sim_pool_taken(&world->stock->letters) == 0);
+    REQUIRE(world, sim_pool_taken(&world->stock->mads) == 0);
     REQUIRE(world, sim_pool_taken(&world->stock->errands) == 0);
 }
 
@@ -814,14 +814,14 @@ static void test_a_seed_is_a_run(void **state)
 int main(int argc, char **argv)
 {
     seeds = seeds_from_arguments(argc, argv, 2000);
-    link_pool_open(&stock.letters, LETTERS_MAX, CM_MAD_BYTES);
+    link_pool_open(&stock.mads, LETTERS_MAX, CM_MAD_BYTES);
     sim_pool_open(&stock.errands, ERRANDS_MAX, sizeof(struct errand));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_worlds),
         cmocka_unit_test(test_a_seed_is_a_run),
     };
     const int failures = cmocka_run_group_tests(tests, NULL, NULL);
-    sim_pool_close(&stock.letters);
+    sim_pool_close(&stock.mads);
     sim_pool_close(&stock.errands);
     return seeds_finish(&seeds, failures);
 }

@@ -631,8 +631,8 @@ static struct block_limits draw_blocks(struct prng *prng, enum flavor flavor)
     };
 }
 
-/* In every second world ways die, a quarter of them on average. Others have to be found within the
- * timeouts that a request survives. EXA-100 */
+/* In every second world routes die, a quarter of them on average. Others have to be found within
+ * the timeouts that a request survives. EXA-100 */
 static void draw_deaths(struct prng *prng, struct nic_world_settings *settings)
 {
     if (prng_below(prng, 2)) {
@@ -640,7 +640,7 @@ static void draw_deaths(struct prng *prng, struct nic_world_settings *settings)
     }
     settings->dead_from_ps = prng_below(prng, 2 * MS);
     for (uint32_t node = 0; node < 2; node++) {
-        settings->dead_ways[node] = (uint16_t)(prng_next(prng) & prng_next(prng));
+        settings->dead_routes[node] = (uint16_t)(prng_next(prng) & prng_next(prng));
     }
 }
 
@@ -735,7 +735,7 @@ static void scenario_free(struct scenario *scenario)
 /* Counts of the worlds of one kind. */
 struct sums {
     uint64_t counters[COUNTER_COUNT];
-    uint64_t died; /* Packets on ways that were dead. */
+    uint64_t died; /* Packets on routes that were dead. */
     struct variety faults;
 };
 

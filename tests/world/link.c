@@ -32,7 +32,7 @@ static bool loses(struct link *link)
     return strikes(link, SIM_FAULT_drop);
 }
 
-static uint64_t draw_way(struct link *link)
+static uint64_t draw_route(struct link *link)
 {
     const struct link_settings *settings = &link->settings;
     struct prng *prng = &link->sim->prng;
@@ -78,7 +78,7 @@ static void launch(struct link *link, uint32_t from, uint32_t to, const uint8_t 
         damage(link, datagram);
     }
     datagram->marked = markable && strikes(link, SIM_FAULT_mark);
-    sim_after(link->sim, &datagram->event, draw_way(link));
+    sim_after(link->sim, &datagram->event, draw_route(link));
 }
 
 static void send(struct link *link, uint32_t from, uint32_t to, const uint8_t *bytes,

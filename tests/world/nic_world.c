@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/ways.h"
+#include "nic/routes.h"
 #include "tests/world/timer.h"
 #include "wire/block.h"
 
@@ -198,12 +198,12 @@ static uint32_t serialize(const struct nic_departure *departure, uint8_t *bytes)
     return count + departure->pad_bytes;
 }
 
-static bool goes_by_dead_way(const struct nic_world *world, uint32_t node,
-                             const struct nic_departure *departure)
+static bool goes_by_dead_route(const struct nic_world *world, uint32_t node,
+                               const struct nic_departure *departure)
 {
     const uint8_t opcode = departure->headers[0];
     return world->sim.now_ps >= world->dead_from_ps &&
-           (world->dead_ways[node] >> departure->way & 1) != 0 && block_is(opcode) &&
+           (world->dead_routes[node] >> departure->route & 1) != 0 && block_is(opcode) &&
            opcode != BLOCK_HELLO && opcode != BLOCK_WELCOME;
 }
 
@@ -216,28 +216,28 @@ static uint32_t end_of(const struct nic_world *world, const struct gid *gid)
     return end;
 }
 
-/* By which addresses it leaves, as its way says. */
-static struct nic_way way_of(const struct nic_world *world, uint32_t node,
-                             const struct nic_departure *departure)
+/* By which addresses it leaves, as its route says. */
+static struct nic_route way_of(const struct nic_world *world, uint32_t node,
+                               const struct nic_departure *departure)
 {
-    const struct nic_ways *ways = nic_peer_ways(world->nodes[node].nic, NIC_WORLD_PEER);
-    return departure->way == 0
-               ? (struct nic_way){.source = world->gids[node], .destination = world->gids[!node]}
-               : nic_ways_at(ways, departure->av, departure->way);
+    const struct nic_routes *routes = nic_peer_routes(world->nodes[node].nic, NIC_WORLD_PEER);
+    return departure->route == 0
+               ? (struct nic_route){.source = world->gids[node], .destination = world->gids[!node]}
+               : nic_routes_at(routes, departure->av, departure->route);
 }
 
 static void send(struct nic_world *world, uint32_t node, const struct nic_departure *departure)
 {
     uint8_t bytes[PACKET_BYTES_MAX];
-    const struct nic_way way = way_of(world, node, departure);
-    const uint32_t from = end_of(world, &way.source), to = end_of(world, &way.destination);
+    const struct nic_route route = way_of(world, node, departure);
+    const uint32_t from = end_of(world, &route.source), to = end_of(world, &route.destination);
     const uint32_t count = serialize(departure, bytes);
-    world->carried[way.pair != 0]++;
+    world->carried[route.pair != 0]++;
     world->sent_bytes[node] += count + AROUND_BYTES;
     if (world->stolen && to == COUNT_OF(world->gids) - 1) {
         world->astray_packets++;
         world->astray_bytes += count + AROUND_BYTES;
-    } else if (goes_by_dead_way(world, node, departure) || world->dead_pairs[way.pair != 0]) {
+    } else if (goes_by_dead_route(world, node, departure) || world->dead_pairs[route.pair != 0]) {
         world->died++;
     } else if (departure->ecn == NIC_ECN_NOT) {
         link_send(&world->link, from, to, bytes, count);
@@ -249,9 +249,9 @@ static void send(struct nic_world *world, uint32_t node, const struct nic_depart
 /* The NIC has a number that nobody can guess. */
 static void draw_number(struct nic_world *world, uint32_t node)
 {
-    struct nic_ways *ways = nic_peer_ways(world->nodes[node].nic, NIC_WORLD_PEER);
-    if (ways != NULL && ways->peer_count != 0 && ways->random == 0) {
-        ways->random = prng_next(&world->sim.prng);
+    struct nic_routes *routes = nic_peer_routes(world->nodes[node].nic, NIC_WORLD_PEER);
+    if (routes != NULL && routes->peer_count != 0 && routes->random == 0) {
+        routes->random = prng_next(&world->sim.prng);
     }
 }
 
@@ -307,12 +307,12 @@ static void node_init(struct nic_world *world, uint32_t number, const struct nic
     void *memory = aligned_alloc(64, bytes);
     memset(memory, 0, bytes);
     node->nic = nic_init(limits, prng_next(&world->sim.prng), memory);
-    struct nic_ways *ways = nic_peer_ways(node->nic, NIC_WORLD_PEER);
-    if (ways != NULL) {
-        ways->datagram_bytes = DATAGRAM_BYTES;
-        ways->ports = NIC_WAYS_MAX;
-        ways->own_count = second != NIC_WORLD_NONE;
-        ways->own[0] = world->gids[number + 2];
+    struct nic_routes *routes = nic_peer_routes(node->nic, NIC_WORLD_PEER);
+    if (routes != NULL) {
+        routes->datagram_bytes = DATAGRAM_BYTES;
+        routes->ports = NIC_ROUTES_MAX;
+        routes->own_count = second != NIC_WORLD_NONE;
+        routes->own[0] = world->gids[number + 2];
     }
     node->gid = world->gids[number];
     sim_event_init(&node->timer, on_timer);
@@ -329,7 +329,7 @@ void nic_world_init(struct nic_world *world, uint64_t seed,
     link_init(&world->link, &world->sim, &world->packets, &settings->link, on_arrival);
     world->move_ps = settings->move_ps;
     world->dead_from_ps = settings->dead_from_ps;
-    memcpy(world->dead_ways, settings->dead_ways, sizeof(world->dead_ways));
+    memcpy(world->dead_routes, settings->dead_routes, sizeof(world->dead_routes));
     sim_pool_open(&world->moves, NIC_WORLD_PACKETS_MAX + 2 * limits->block.held,
                   sizeof(struct late_move));
     struct nic_limits second = *limits;

@@ -37,10 +37,10 @@ struct nic_world_settings {
     struct link_settings link;
     uint64_t move_ps; /* Memory moves finish up to this much later; 0: at once. */
     bool stranger;    /* Node 1 speaks no blocks, although the limits allow them. */
-    /* From that time on blocks and answers that a node sends by these of its 16 ways are lost. RC
-     * and the negotiation of blocks have one way only, which is spared. */
+    /* From that time on blocks and answers that a node sends by these of its 16 routes are lost. RC
+     * and the negotiation of blocks have one route only, which is spared. */
     uint64_t dead_from_ps;
-    uint16_t dead_ways[2];
+    uint16_t dead_routes[2];
     enum nic_world_second second;
 };
 
@@ -59,9 +59,9 @@ struct nic_world {
     struct sim_pool moves; /* Late ones. */
     uint64_t move_ps;
     uint64_t dead_from_ps;
-    uint16_t dead_ways[2];
+    uint16_t dead_routes[2];
     uint64_t arrived;   /* Packets. */
-    uint64_t died;      /* On dead ways. */
+    uint64_t died;      /* On dead routes. */
     struct gid gids[4]; /* The first ones of both nodes, then the second ones. */
     bool stolen;        /* The last one is a stranger's. */
     /* Packets between first addresses, or between second ones, are lost. */

@@ -86,9 +86,9 @@ MUST_USE bool hello_ask_on_refusal(struct hello_ask *ask, uint32_t nonce, struct
 /* True: the stream is blocks from now on. False: the WELCOME is too late, or answers no question of
  * this stream, or was agreed before. */
 MUST_USE bool hello_ask_on_welcome(struct hello_ask *ask, uint32_t nonce, struct psn psn);
-/* The round trip of the answer that came just now, if it answers the newest HELLO. On a way of more
- * than 5 ms it may be longer (an answer to an earlier HELLO), which costs one probe too many. At
- * least 1 ns: a caller that reads the clock seldom may have read it once for both. */
+/* The round trip of the answer that came just now, if it answers the newest HELLO. On a route of
+ * more than 5 ms it may be longer (an answer to an earlier HELLO), which costs one probe too many.
+ * At least 1 ns: a caller that reads the clock seldom may have read it once for both. */
 uint64_t hello_ask_trip_ns(const struct hello_ask *ask, struct instant now);
 
 /* The responder executed a block of the session. */

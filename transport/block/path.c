@@ -494,7 +494,7 @@ static void leave(struct block_path *path, struct instant now)
     path->timeout_at = INSTANT_NEVER;
 }
 
-/* How many times the interval between probes is doubled. All ways that there may be are tried
+/* How many times the interval between probes is doubled. All routes that there may be are tried
  * before probes become rare. */
 static uint32_t doublings(uint32_t probes)
 {
@@ -509,21 +509,21 @@ static uint64_t revive_ns(const struct block_path *path, uint32_t tries)
     return smaller(path->policy->revive_ns << smaller(tries, 16), path->policy->revive_most_ns);
 }
 
-/* A way that fails again soon after it answered waits as long as before. */
-static void leave_home(struct block_path *path, struct instant now)
+/* A route that fails again soon after it answered waits as long as before. */
+static void leave_own_route(struct block_path *path, struct instant now)
 {
-    if (now.ns - path->home_at.ns > path->policy->revive_most_ns) {
-        path->home_tries = 0;
+    if (now.ns - path->own_route_at.ns > path->policy->revive_most_ns) {
+        path->own_route_tries = 0;
     }
-    path->home_at = instant_after(now, revive_ns(path, path->home_tries));
+    path->own_route_at = instant_after(now, revive_ns(path, path->own_route_tries));
 }
 
-/* Counts a probe. A way whose probe got no answer is not probed next. */
+/* Counts a probe. A route whose probe got no answer is not probed next. */
 static void count_probe(struct block_path *path, struct instant now)
 {
     if (path->probes != 0) {
         if (path->turns == 0) {
-            leave_home(path, now);
+            leave_own_route(path, now);
         }
         path->turns++;
     }
@@ -565,20 +565,20 @@ enum block_path_event block_path_on_time(struct block_path *path, struct instant
     return BLOCK_PATH_PROBE;
 }
 
-bool block_path_home_due(const struct block_path *path, struct instant now)
+bool block_path_own_route_due(const struct block_path *path, struct instant now)
 {
     return path->turns != 0 && path->probes == 0 && !path->suspect &&
-           instant_reached(now, path->home_at);
+           instant_reached(now, path->own_route_at);
 }
 
-void block_path_home_tried(struct block_path *path, struct instant now)
+void block_path_own_route_tried(struct block_path *path, struct instant now)
 {
-    count_up(&path->home_tries, UINT8_MAX);
-    path->home_at = instant_after(now, revive_ns(path, path->home_tries));
+    count_up(&path->own_route_tries, UINT8_MAX);
+    path->own_route_at = instant_after(now, revive_ns(path, path->own_route_tries));
 }
 
-void block_path_home_answers(struct block_path *path, struct instant now)
+void block_path_own_route_answers(struct block_path *path, struct instant now)
 {
     path->turns = 0;
-    path->home_at = now;
+    path->own_route_at = now;
 }

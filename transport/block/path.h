@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * path - one way of a stream's datagrams, as their sender sees it.
+ * path - one route of a stream's datagrams, as their sender sees it.
  *
  * Purpose    Numbers transmissions, learns from echoes which of them arrived and how long that
  *            took, says which are to be taken for lost, how much may leave now, when to probe, and
@@ -13,11 +13,11 @@
  * Threads    One caller at a time; no globals.
  * Time       `now` is an argument and never goes back.
  * Units      Bytes as they count in a window; nanoseconds; TSNs are 24 bits and wrap.
- * Ways       A path that is silent to two probes in a row may use a way that is dead for ever,
- *            whatever its peer does. From the second probe on, each probe, and all packets after
- *            it, take another way (block_path.turns). A path does not know which ways there are. A
- *            peer that only paused makes a path leave its way, too, so that way is tried again
- *            (*_home).
+ * Routes       A path that is silent to two probes in a row may use a route that is dead for ever,
+ *              whatever its peer does. From the second probe on, each probe, and all packets after
+ *              it, take another route (block_path.turns). A path does not know which routes there
+ *              are. A peer that only paused makes a path leave its route, too, so that route is
+ *              tried again (*_home).
  * Limits     A path remembers about two round trips of sending: packets that leave within a 32nd of
  *            the smoothed round trip share a record. Echoes of forgotten packets are old.
  * Source     docs/block-transport.md: "Words and numbers" (TSN), "What the requester sends, and
@@ -49,7 +49,8 @@ struct block_path_policy {
     struct rtt_policy rtt;
     struct congestion_policy congestion;
     uint64_t reordering_least_ns; /* A datagram may be this late behind later ones of its path. */
-    uint64_t revive_ns; /* A path or way that was left is tried after this, then after twice ... */
+    uint64_t
+        revive_ns; /* A path or route that was left is tried after this, then after twice ... */
     uint64_t revive_most_ns;       /* ... as long, up to this. */
     uint8_t revive_answers;        /* Consecutive answers that bring it back. */
     uint8_t reordering_recoveries; /* Recoveries for which a wider reordering window lasts. */
@@ -72,10 +73,10 @@ struct block_path {
     uint8_t answers;    /* A suspect's answers in a row. */
     uint8_t probes;     /* Unanswered since the last news; a suspect's: since the last answer. */
     uint8_t expiries;   /* Timeouts since the last news. */
-    uint8_t turns;      /* Times that it took another way, since its own seemed dead. */
-    uint8_t home_tries; /* Tries of its own way since then. */
-    uint8_t reordering; /* The reordering window, in quarters of the least round trip. */
-    uint8_t recoveries; /* Since it was widened, without another reason. */
+    uint8_t turns;      /* Times that it took another route, since its own seemed dead. */
+    uint8_t own_route_tries; /* Tries of its own route since then. */
+    uint8_t reordering;      /* The reordering window, in quarters of the least round trip. */
+    uint8_t recoveries;      /* Since it was widened, without another reason. */
     uint32_t packet_bytes;
 
     struct instant arrived_sent; /* When `arrived` left, and ... */
@@ -86,7 +87,7 @@ struct block_path {
     struct instant timeout_at;     /* ... silence is borne after that. */
     struct instant recovery_until; /* Losses until then belong to one recovery. */
     struct instant widened_until;  /* Spurious losses until then belong to one widening. */
-    struct instant home_at;        /* Away: when its own way is tried; else when it came back. */
+    struct instant own_route_at;   /* Away: when its own route is tried; else when it came back. */
     struct instant paid_until;     /* The pace has been paid for all sent bytes, up to then. */
     uint32_t sent_bytes;           /* All that was ever sent, modulo 2^32 ... */
     uint32_t settled_bytes;        /* ... up to the newest that is known to have arrived ... */
@@ -173,13 +174,13 @@ struct instant block_path_deadline(const struct block_path *path);
 MUST_USE enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
                                                   struct instant now);
 
-/* A path that works, but not by its own way: is its own way to be probed now? */
-bool block_path_home_due(const struct block_path *path, struct instant now);
+/* A path that works, but not by its own route: is its own route to be probed now? */
+bool block_path_own_route_due(const struct block_path *path, struct instant now);
 
 /* That probe leaves. An unanswered one makes the next one wait twice as long. */
-void block_path_home_tried(struct block_path *path, struct instant now);
+void block_path_own_route_tried(struct block_path *path, struct instant now);
 
-/* The probe was answered: the path takes its own way. */
-void block_path_home_answers(struct block_path *path, struct instant now);
+/* The probe was answered: the path takes its own route. */
+void block_path_own_route_answers(struct block_path *path, struct instant now);
 
 #endif

@@ -281,8 +281,8 @@ static void test_undone_if_most_had_come(void **state)
     }
 }
 
-/* EXA-98: a probe after the probe's timer; this is doubled, and after 16 tries, by as many ways, up
- * to 64 times; anew after news. */
+/* EXA-98: a probe after the probe's timer; this is doubled, and after 16 tries, by as many routes,
+ * up to 64 times; anew after news. */
 static void test_probes(void **state)
 {
     (void)state;
@@ -307,7 +307,7 @@ static void test_probes(void **state)
     assert_int_equal(echo(&bench, tsn, now + 1), BLOCK_ECHO_NEWS);
     const uint64_t again = rtt_pto_ns(&bench.path.rtt, &bench.policy.rtt, 0);
     assert_true(block_path_deadline(&bench.path).ns == now + 1 + again);
-    /* The way that answered is kept. */
+    /* The route that answered is kept. */
     assert_true(block_path_on_time(&bench.path, at(0), at(now + 1 + again)) == BLOCK_PATH_PROBE);
     assert_int_equal(bench.path.turns, 29);
 }

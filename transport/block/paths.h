@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * paths - which way a block takes, out of the paths of one stream.
+ * paths - which route a block takes, out of the paths of one stream.
  *
  * Purpose    Spreads blocks over the paths that have room, keeps small messages on the quickest
  *            one, and avoids those that do not answer.

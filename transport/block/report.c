@@ -4,7 +4,7 @@
  */
 #include "transport/block/responder.h"
 
-/* The way from base to the newest block seen. */
+/* The route from base to the newest block seen. */
 struct walk {
     const struct block_responder *responder;
     struct block_answer *answer;

@@ -64,7 +64,7 @@ static bool next_probe(struct block_requester *requester, struct instant now,
     const uint8_t path = (uint8_t)__builtin_ctz(requester->probes);
     requester->probes &= (uint16_t) ~(1u << path);
     /* The probe's answer could not be told from the home probe's. */
-    requester->home = BLOCK_PATH_NONE;
+    requester->own_route = BLOCK_PATH_NONE;
     *out = (struct block_outgoing){
         .opcode = BLOCK_PROBE,
         .path = path,
@@ -76,10 +76,10 @@ static bool next_probe(struct block_requester *requester, struct instant now,
     return true;
 }
 
-/* A path that works by another way than its own asks now and then whether that one does, too: but
+/* A path that works by another route than its own asks now and then whether that one does, too: but
  * not while it is idle. */
-static bool next_home(struct block_requester *requester, const struct send_queue *queue,
-                      struct instant now, struct block_outgoing *out)
+static bool probe_own_route(struct block_requester *requester, const struct send_queue *queue,
+                            struct instant now, struct block_outgoing *out)
 {
     if (LIKELY(requester->away == 0) ||
         (requester->oldest == requester->next && queue->next == queue->tail)) {
@@ -89,12 +89,12 @@ static bool next_home(struct block_requester *requester, const struct send_queue
         struct block_path *away = block_path_of(requester, path);
         if (away->turns == 0) {
             requester->away &= (uint16_t) ~(1u << path);
-        } else if (block_path_home_due(away, now)) {
-            block_path_home_tried(away, now);
-            requester->home = path;
+        } else if (block_path_own_route_due(away, now)) {
+            block_path_own_route_tried(away, now);
+            requester->own_route = path;
             *out = (struct block_outgoing){.opcode = BLOCK_PROBE,
                                            .path = path,
-                                           .home = true,
+                                           .own_route = true,
                                            .number = requester->next - 1,
                                            .ack_request = true};
             depart(requester, out, now);
@@ -470,7 +470,7 @@ static bool next_packet(struct block_requester *requester, struct send_queue *qu
         }
         resume(requester, now);
     }
-    return next_probe(requester, now, out) || next_home(requester, queue, now, out) ||
+    return next_probe(requester, now, out) || probe_own_route(requester, queue, now, out) ||
            (has_resent(requester, queue, now) &&
             (continue_base(requester, queue, draining, now, out) ||
              next_resent(requester, queue, now, out))) ||

@@ -109,8 +109,8 @@ struct block_requester {
     uint8_t current;
     uint16_t open;     /* One bit for each path: a block is half sent there, open_block. */
     uint16_t probes;   /* One bit for each path: a probe is due; ... */
-    uint16_t away;     /* ... it may have left its own way. */
-    uint8_t home;      /* The only path whose own way is being probed; BLOCK_PATH_NONE: none. */
+    uint16_t away;     /* ... it may have left its own route. */
+    uint8_t own_route; /* The only path whose own route is being probed; BLOCK_PATH_NONE: none. */
     struct psn answer; /* The newest one's count. */
     struct instant retry_at;  /* INSTANT_NEVER: nothing is under way. */
     struct instant resume_at; /* Valid while pausing. */
@@ -135,7 +135,7 @@ struct block_requester_config {
     uint32_t mtu_bytes;
     uint32_t packet_cost;
     uint32_t link_window_bytes; /* 0: no limit. */
-    /* Not less than link_window_bytes: for ways with a round trip of BLOCK_FAR_NS or more. */
+    /* Not less than link_window_bytes: for routes with a round trip of BLOCK_FAR_NS or more. */
     uint32_t far_window_bytes;
     uint64_t trip_ns; /* A first guess; 0: none. */
     uint8_t path_count;
@@ -165,8 +165,8 @@ struct block_outgoing {
     bool early; /* D. */
     bool ack_request;
     bool resent;
-    bool alone; /* Nothing else is under way. */
-    bool home;  /* A probe of its path's own way, which the path has left. */
+    bool alone;     /* Nothing else is under way. */
+    bool own_route; /* A probe of its path's own route, which the path has left. */
     uint32_t number, index;
     struct psn tsn;
     uint32_t offset, bytes; /* Payload, and where it lies in the message. */

@@ -330,14 +330,14 @@ static struct block_progress apply_status(struct block_requester *requester,
     return block_end_request(requester, queue, requester->base, status_of(answer->status), now);
 }
 
-/* No probe has left since the one by a path's own way. If this answers one from before, and that
- * way is dead, the path will leave it again. */
-static void note_home(struct block_requester *requester, const struct block_answer *answer,
-                      struct instant now)
+/* No probe has left since the one by a path's own route. If this answers one from before, and that
+ * route is dead, the path will leave it again. */
+static void note_own_route(struct block_requester *requester, const struct block_answer *answer,
+                           struct instant now)
 {
-    if (UNLIKELY(answer->answers_probe) && requester->home != BLOCK_PATH_NONE) {
-        block_path_home_answers(block_path_of(requester, requester->home), now);
-        requester->home = BLOCK_PATH_NONE;
+    if (UNLIKELY(answer->answers_probe) && requester->own_route != BLOCK_PATH_NONE) {
+        block_path_own_route_answers(block_path_of(requester, requester->own_route), now);
+        requester->own_route = BLOCK_PATH_NONE;
     }
 }
 
@@ -351,21 +351,21 @@ static struct block_progress on_answer(struct block_requester *requester, struct
         return plain(BLOCK_STALE);
     }
     if (requester->answered && psn_distance(requester->answer, count) <= 0) {
-        /* A newer answer overtook it, perhaps by a shorter way. Its echo is true all the same, and
-         * that path may get no other. */
+        /* A newer answer overtook it, perhaps by a shorter route. Its echo is true all the same,
+         * and that path may get no other. */
         const bool known = answer->echo_void || answer->echo_path < requester->paths.count;
         const bool copy = psn_equal(requester->answer, count);
         if (!known || !apply_echo(requester, answer, copy, came, now)) {
             return plain(BLOCK_IMPOSSIBLE);
         }
-        note_home(requester, answer, now);
+        note_own_route(requester, answer, now);
         return plain(BLOCK_STALE);
     }
     if (!answer_is_possible(requester, answer) ||
         !apply_echo(requester, answer, false, came, now)) {
         return plain(BLOCK_IMPOSSIBLE);
     }
-    note_home(requester, answer, now);
+    note_own_route(requester, answer, now);
     block_note_distance(requester);
     requester->answered = true;
     requester->answer = count;

@@ -666,7 +666,7 @@ static uint32_t under_way(uint64_t trip_ns)
     return packets;
 }
 
-/* On a long way the whole grant may be under way; on a short one it gains nothing. */
+/* On a long route the whole grant may be under way; on a short one it gains nothing. */
 static void test_windows_of_long_ways(void **state)
 {
     (void)state;
@@ -956,7 +956,7 @@ static void test_unequal_paths(void **state)
     end(bench);
 }
 
-/* Nothing is heard until the path has left its own way twice; then all that was posted is done. */
+/* Nothing is heard until the path has left its own route twice; then all requests complete. */
 static void leave_the_own_way(struct bench *bench)
 {
     struct block_path *path = &bench->requester->paths.path[0];
@@ -965,7 +965,7 @@ static void leave_the_own_way(struct bench *bench)
         assert_false(block_requester_on_time(bench->requester, bench->now));
         while (pull(bench)) {
             assert_int_equal(bench->out.opcode, BLOCK_PROBE);
-            assert_false(bench->out.home);
+            assert_false(bench->out.own_route);
         }
     }
     const struct block_answer done = {.base = FIRST_BN + bench->posted,
@@ -976,7 +976,7 @@ static void leave_the_own_way(struct bench *bench)
     assert_int_equal(path->turns, 2);
 }
 
-/* `posted` messages leave, and one probe of the own way with them. */
+/* `posted` messages leave, and one probe of the own route with them. */
 static void probe_the_own_way(struct bench *bench, uint32_t posted)
 {
     uint32_t probes = 0;
@@ -984,9 +984,9 @@ static void probe_the_own_way(struct bench *bench, uint32_t posted)
         post(bench, WORK_WRITE, MTU, 0);
     }
     while (pull(bench)) {
-        assert_true(bench->out.home || bench->out.opcode == BLOCK_WRITE);
+        assert_true(bench->out.own_route || bench->out.opcode == BLOCK_WRITE);
         assert_int_equal(bench->out.round, 0);
-        probes += bench->out.home;
+        probes += bench->out.own_route;
     }
     assert_int_equal(probes, 1);
 }
@@ -1010,7 +1010,7 @@ static uint32_t turns_after(struct bench *bench, bool answers_probe)
     return bench->requester->paths.path[0].turns;
 }
 
-/* EXA-100: a path that left its own way, which may have been dead or the peer's that only paused,
+/* EXA-100: a path that left its own route, which may have been dead or the peer's that only paused,
  * tries it again while it is in use, and takes it when that is answered. */
 static void test_a_path_comes_home(void **state)
 {
@@ -1024,7 +1024,7 @@ static void test_a_path_comes_home(void **state)
     bench->now.ns += bench->policy.revive_most_ns;
     post(bench, WORK_WRITE, MTU, 0);
     while (pull(bench)) {
-        assert_false(bench->out.home);
+        assert_false(bench->out.own_route);
     }
     end(bench);
 }
@@ -1045,7 +1045,7 @@ static void test_a_path_stays_away(void **state)
         bench->now.ns -= wait - 1;
     }
     bench->requester->probes = 1;
-    assert_true(pull(bench) && bench->out.opcode == BLOCK_PROBE && !bench->out.home);
+    assert_true(pull(bench) && bench->out.opcode == BLOCK_PROBE && !bench->out.own_route);
     assert_int_equal(bench->out.round, 2);
     assert_int_equal(turns_after(bench, true), 2);
     end(bench);

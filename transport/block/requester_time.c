@@ -33,8 +33,8 @@ static void init_paths(struct block_requester *requester,
             .policy = config->policy,
         };
         block_path_init(&path[i], &path_config, now);
-        /* HELLO went by the first. Its time is no least one of a longer way, or all that is longer
-         * would seem to wait in a queue. */
+        /* HELLO went by the first. Its time is no least one of a longer route, or all that is
+         * longer would seem to wait in a queue. */
         for (uint32_t quarter = 0; i != 0 && quarter < RTT_QUARTERS; quarter++) {
             path[i].rtt.least_ns[quarter] = UINT32_MAX;
         }
@@ -73,7 +73,7 @@ struct block_requester *block_requester_init(void *memory, uint32_t blocks,
         .rnr_left = config->rnr_limit,
         .timeout_code = config->timeout_code,
         .retry_at = INSTANT_NEVER,
-        .home = BLOCK_PATH_NONE,
+        .own_route = BLOCK_PATH_NONE,
         .resume_at = INSTANT_NEVER,
         .probe_at = INSTANT_NEVER,
         .wake_at = INSTANT_NEVER,

@@ -219,12 +219,12 @@ static void post_alone(struct cm *cm, const uint8_t source[16], const uint8_t de
         cm->counters.crowded_out++;
         return;
     }
-    struct cm_letter *letter = &cm->strays[cm->stray_tail++ % CM_STRAYS_MAX];
-    memcpy(letter->source, source, 16);
-    memcpy(letter->destination, destination, 16);
-    letter->process = 0;
-    letter->copies = copies;
-    cm_encode(message, letter->bytes);
+    struct cm_mad *mad = &cm->strays[cm->stray_tail++ % CM_STRAYS_MAX];
+    memcpy(mad->source, source, 16);
+    memcpy(mad->destination, destination, 16);
+    mad->process = 0;
+    mad->copies = copies;
+    cm_encode(message, mad->bytes);
 }
 
 void cm_post_stray(struct cm *cm, const uint8_t source[16], const uint8_t destination[16],
@@ -234,20 +234,20 @@ void cm_post_stray(struct cm *cm, const uint8_t source[16], const uint8_t destin
 }
 
 /* A copy of a paid message is paid for, too. */
-static void write_letter(struct cm_connection *connection, struct cm_letter *letter)
+static void write_mad(struct cm_connection *connection, struct cm_mad *mad)
 {
     const bool copied = !connection->unproven || connection->credit >= CM_MAD_BYTES;
-    letter->copies = connection->unproven ? copied : COPIES;
-    memcpy(letter->source, connection->source, 16);
-    memcpy(letter->destination, connection->destination, 16);
-    letter->process = connection->process;
-    memcpy(letter->bytes, connection->message, sizeof(letter->bytes));
+    mad->copies = connection->unproven ? copied : COPIES;
+    memcpy(mad->source, connection->source, 16);
+    memcpy(mad->destination, connection->destination, 16);
+    mad->process = connection->process;
+    memcpy(mad->bytes, connection->message, sizeof(mad->bytes));
 }
 
-bool cm_next_message(struct cm *cm, struct cm_letter *letter)
+bool cm_next_message(struct cm *cm, struct cm_mad *mad)
 {
     if (cm->stray_head != cm->stray_tail) {
-        *letter = cm->strays[cm->stray_head++ % CM_STRAYS_MAX];
+        *mad = cm->strays[cm->stray_head++ % CM_STRAYS_MAX];
         cm->counters.sent++;
         return true;
     }
@@ -255,7 +255,7 @@ bool cm_next_message(struct cm *cm, struct cm_letter *letter)
     while ((node = list_pop(&cm->outbox)) != NULL) {
         struct cm_connection *connection = CONTAINER_OF(node, struct cm_connection, out);
         if (pay(cm, connection)) {
-            write_letter(connection, letter);
+            write_mad(connection, mad);
             cm->counters.sent++;
             return true;
         }
@@ -277,8 +277,8 @@ static void detach_message(struct cm *cm, struct cm_connection *connection)
         cm->counters.crowded_out++;
         return;
     }
-    struct cm_letter *letter = &cm->strays[cm->stray_tail++ % CM_STRAYS_MAX];
-    write_letter(connection, letter);
+    struct cm_mad *mad = &cm->strays[cm->stray_tail++ % CM_STRAYS_MAX];
+    write_mad(connection, mad);
 }
 
 void cm_post_rej(struct cm *cm, struct cm_connection *connection, enum cm_about about,

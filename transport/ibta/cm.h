@@ -83,7 +83,7 @@ struct cm_connection {
     uint8_t message[CM_MAD_BYTES]; /* Sent last: again, should the peer not have got it. */
 };
 
-struct cm_letter {
+struct cm_mad {
     uint8_t source[16], destination[16];
     uint32_t process; /* As in the connection. */
     uint8_t copies;   /* As many more of it may be sent unasked. */
@@ -92,7 +92,7 @@ struct cm_letter {
 
 /* An answer that nobody acknowledges. */
 struct cm_said {
-    struct cm_letter letter;
+    struct cm_mad mad;
     struct instant at; /* 0 ns: none. */
     uint8_t copies;    /* To be sent. */
 };
@@ -117,7 +117,7 @@ struct cm {
     struct list connected[CM_BUCKETS]; /* By the peer's QPN: REP_SENT, REP_RECEIVED, ESTABLISHED. */
     struct list outbox, timed;
     struct instant deadline; /* The earliest in `timed`, or earlier. */
-    struct cm_letter strays[CM_STRAYS_MAX];
+    struct cm_mad strays[CM_STRAYS_MAX];
     uint32_t stray_head, stray_tail;  /* Free-running. */
     struct cm_said said[CM_SAID_MAX]; /* The latest. */
     uint32_t said_count;              /* Free-running. */
@@ -210,20 +210,20 @@ bool cm_is_parting(const struct cm *cm);
 /* Copies of answers (DREP, REJ, SIDR_REP) of the last seven seconds, which nobody will repeat when
  * their receiver asks again, come out of cm_next_copy. */
 void cm_say_again(struct cm *cm, struct instant now);
-bool cm_next_copy(struct cm *cm, struct cm_letter *letter);
+bool cm_next_copy(struct cm *cm, struct cm_mad *mad);
 /* A message was sent, which cm_say_again may repeat. */
-void cm_note_sent(struct cm *cm, const struct cm_letter *letter, struct instant now);
+void cm_note_sent(struct cm *cm, const struct cm_mad *mad, struct instant now);
 
 /* The process `slot` behind the address `peer` is gone. Makes the message that a kernel would send
  * on its behalf about one of our connections with it, for cm_on_message. `at`: 0 at first, then its
  * value from the last call. False: no connection is left. */
 MUST_USE bool cm_speak_for(const struct cm *cm, const uint8_t peer[16], uint32_t slot, uint32_t *at,
-                           struct cm_letter *letter);
+                           struct cm_mad *mad);
 
 /* The world had no room for a request that came: it is counted, and its sender repeats it. */
 void cm_note_crowded_out(struct cm *cm);
 
 /* The next message to send; false if there is none. */
-bool cm_next_message(struct cm *cm, struct cm_letter *letter);
+bool cm_next_message(struct cm *cm, struct cm_mad *mad);
 
 #endif

@@ -79,7 +79,7 @@ static bool is_of(const struct cm_connection *connection, const uint8_t peer[16]
 }
 
 bool cm_speak_for(const struct cm *cm, const uint8_t peer[16], uint32_t slot, uint32_t *at,
-                  struct cm_letter *letter)
+                  struct cm_mad *mad)
 {
     for (; *at < CM_BUCKETS; (*at)++) {
         const struct list *head = &cm->local[*at];
@@ -88,10 +88,10 @@ bool cm_speak_for(const struct cm *cm, const uint8_t peer[16], uint32_t slot, ui
                 CONTAINER_OF_CONST(node, struct cm_connection, by_local);
             struct cm_message message;
             if (is_of(connection, peer, slot) && speak_for(connection, &message)) {
-                *letter = (struct cm_letter){.process = slot + 1};
-                memcpy(letter->source, connection->destination, 16);
-                memcpy(letter->destination, connection->source, 16);
-                cm_encode(&message, letter->bytes);
+                *mad = (struct cm_mad){.process = slot + 1};
+                memcpy(mad->source, connection->destination, 16);
+                memcpy(mad->destination, connection->source, 16);
+                cm_encode(&message, mad->bytes);
                 return true;
             }
         }

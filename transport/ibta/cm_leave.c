@@ -25,12 +25,12 @@ void cm_give_back(struct cm_connection *connection, struct cm_event *event)
     *event = (struct cm_event){.kind = CM_EVENT_RELEASED, .connection = connection};
 }
 
-void cm_note_sent(struct cm *cm, const struct cm_letter *letter, struct instant now)
+void cm_note_sent(struct cm *cm, const struct cm_mad *mad, struct instant now)
 {
-    const uint16_t attribute = load_be16(letter->bytes + 16);
+    const uint16_t attribute = load_be16(mad->bytes + 16);
     if (attribute == CM_DREP || attribute == CM_REJ || attribute == CM_SIDR_REP) {
         struct cm_said *said = &cm->said[cm->said_count++ % CM_SAID_MAX];
-        *said = (struct cm_said){.letter = *letter, .at = now};
+        *said = (struct cm_said){.mad = *mad, .at = now};
     }
 }
 
@@ -63,13 +63,13 @@ void cm_say_again(struct cm *cm, struct instant now)
     for (uint32_t i = 0; i < CM_SAID_MAX; i++) {
         struct cm_said *said = &cm->said[i];
         const bool recent = said->at.ns != 0 && now.ns - said->at.ns < RECENT_NS;
-        said->copies = recent ? said->letter.copies : 0;
+        said->copies = recent ? said->mad.copies : 0;
     }
 }
 
 /* One copy of each message, then the next copy of each: a network often loses messages that are
  * close together. */
-bool cm_next_copy(struct cm *cm, struct cm_letter *letter)
+bool cm_next_copy(struct cm *cm, struct cm_mad *mad)
 {
     struct cm_said *most = &cm->said[0];
     for (uint32_t i = 1; i < CM_SAID_MAX; i++) {
@@ -79,7 +79,7 @@ bool cm_next_copy(struct cm *cm, struct cm_letter *letter)
         return false;
     }
     most->copies--;
-    *letter = most->letter;
+    *mad = most->mad;
     cm->counters.sent++;
     cm->counters.retransmitted++;
     return true;

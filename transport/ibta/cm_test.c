@@ -183,31 +183,31 @@ static enum cm_event_kind give(struct pair *pair, int to, const struct cm_messag
 }
 
 /* The next message of a side, which is for the other: 0 if there is none. */
-static uint16_t next(struct pair *pair, int from, struct cm_letter *letter)
+static uint16_t next(struct pair *pair, int from, struct cm_mad *mad)
 {
     struct cm_message message;
-    if (!cm_next_message(&pair->sides[from].cm, letter)) {
+    if (!cm_next_message(&pair->sides[from].cm, mad)) {
         return 0;
     }
-    assert_memory_equal(letter->source, pair->sides[from].gid, 16);
-    assert_memory_equal(letter->destination, pair->sides[!from].gid, 16);
-    assert_int_equal(cm_decode(letter->bytes, CM_MAD_BYTES, &message), CM_GOOD);
+    assert_memory_equal(mad->source, pair->sides[from].gid, 16);
+    assert_memory_equal(mad->destination, pair->sides[!from].gid, 16);
+    assert_int_equal(cm_decode(mad->bytes, CM_MAD_BYTES, &message), CM_GOOD);
     return message.attribute;
 }
 
 static void expect_silence(struct pair *pair, int side)
 {
-    struct cm_letter letter;
-    assert_int_equal(next(pair, side, &letter), 0);
+    struct cm_mad mad;
+    assert_int_equal(next(pair, side, &mad), 0);
 }
 
 /* All messages of a side go nowhere: how many. */
 static uint32_t take_all(struct pair *pair, int from)
 {
-    struct cm_letter letter;
+    struct cm_mad mad;
     uint32_t count = 0;
-    while (next(pair, from, &letter) != 0) {
-        cm_note_sent(&pair->sides[from].cm, &letter, pair->now);
+    while (next(pair, from, &mad) != 0) {
+        cm_note_sent(&pair->sides[from].cm, &mad, pair->now);
         count++;
     }
     return count;
@@ -215,16 +215,16 @@ static uint32_t take_all(struct pair *pair, int from)
 
 static void lose(struct pair *pair, int from, enum cm_attribute attribute)
 {
-    struct cm_letter letter;
-    assert_int_equal(next(pair, from, &letter), attribute);
+    struct cm_mad mad;
+    assert_int_equal(next(pair, from, &mad), attribute);
 }
 
 /* The one message of a side reaches the other. */
 static enum cm_event_kind deliver(struct pair *pair, int from, enum cm_attribute attribute)
 {
-    struct cm_letter letter;
-    assert_int_equal(next(pair, from, &letter), attribute);
-    return give_between(pair, !from, letter.source, letter.destination, letter.bytes);
+    struct cm_mad mad;
+    assert_int_equal(next(pair, from, &mad), attribute);
+    return give_between(pair, !from, mad.source, mad.destination, mad.bytes);
 }
 
 static enum cm_event_kind pass_time(struct pair *pair, int s, uint64_t ns)
@@ -497,8 +497,8 @@ static void test_every_message_in_every_state(void **state)
         const struct cm_message message = message_about(&ends, attribute);
         const enum cm_event_kind event = give(pair, 0, &message);
         const struct cm_counters *after = &pair->sides[0].cm.counters;
-        struct cm_letter letter;
-        const uint16_t answer = next(pair, 0, &letter);
+        struct cm_mad mad;
+        const uint16_t answer = next(pair, 0, &mad);
         if (connection->state != wanted.to || event != wanted.event || answer != wanted.answer) {
             fail_msg("%s in state %u (asked %d): state %u, event %u, answer %x",
                      cm_attribute_name(attribute), place.state, place.asked, connection->state,
@@ -523,13 +523,13 @@ static void test_every_message_from_a_stranger(void **state)
         const struct ends ends = reach(pair, place.state, place.asked);
         const struct cm_message message = message_about(&ends, attribute);
         uint8_t bytes[CM_MAD_BYTES], stranger[16] = {[10] = 0xff, [11] = 0xff, [15] = 99};
-        struct cm_letter letter;
+        struct cm_mad mad;
         cm_encode(&message, bytes);
         give_between(pair, 0, stranger, pair->sides[0].gid, bytes);
         assert_int_equal(ends.of[0]->state, place.state);
         assert_ptr_not_equal(pair->sides[0].event.connection, ends.of[0]);
-        while (cm_next_message(&pair->sides[0].cm, &letter)) {
-            assert_memory_equal(letter.destination, stranger, 16);
+        while (cm_next_message(&pair->sides[0].cm, &mad)) {
+            assert_memory_equal(mad.destination, stranger, 16);
         }
         free(pair);
     }
@@ -675,10 +675,10 @@ static void expect_wish(struct pair *pair, struct cm_connection *connection, enu
             status = STATUS_OK;
         }
     }
-    struct cm_letter letter;
+    struct cm_mad mad;
     assert_int_equal(carry_out(pair, wish, connection), status);
     assert_int_equal(connection->state, wanted.to);
-    assert_int_equal(next(pair, 0, &letter), wanted.said);
+    assert_int_equal(next(pair, 0, &mad), wanted.said);
     expect_silence(pair, 0);
     check_side(&pair->sides[0]);
 }
@@ -784,11 +784,11 @@ static void test_connect_and_disconnect(void **state)
 {
     (void)state;
     struct pair *pair = pair_make();
-    struct cm_letter letter;
+    struct cm_mad mad;
     struct cm_message message;
     struct cm_connection *a = request(pair, 0);
-    assert_int_equal(next(pair, 0, &letter), CM_REQ);
-    assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &message), CM_GOOD);
+    assert_int_equal(next(pair, 0, &mad), CM_REQ);
+    assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &message), CM_GOOD);
     assert_int_equal(message.local_id, a->local_id);
     assert_int_equal(message.transaction_id & 0xffffffff, a->local_id);
     assert_int_equal(message.req.ca_guid, 0x1122334455667700u);
@@ -798,7 +798,7 @@ static void test_connect_and_disconnect(void **state)
     assert_int_equal(message.req.local_response_timeout, CM_RESPONSE_TIMEOUT);
     assert_memory_equal(message.req.primary.local_gid, pair->sides[0].gid, 16);
     assert_memory_equal(message.req.primary.remote_gid, pair->sides[1].gid, 16);
-    assert_int_equal(give_between(pair, 1, letter.source, letter.destination, letter.bytes),
+    assert_int_equal(give_between(pair, 1, mad.source, mad.destination, mad.bytes),
                      CM_EVENT_REQUESTED);
     struct cm_connection *b = pair->sides[1].event.connection;
     assert_int_equal(b->service_id, SERVICE);
@@ -814,10 +814,10 @@ static void test_connect_and_disconnect(void **state)
     assert_memory_equal(pair->sides[1].event.message->private_data, "rtu", 4);
     assert_int_equal(cm_deadline(&pair->sides[0].cm).ns <= pair->now.ns + 1000 * MS, true);
     assert_int_equal(cm_disconnect(&pair->sides[1].cm, b, pair->now), STATUS_OK);
-    assert_int_equal(next(pair, 1, &letter), CM_DREQ);
-    assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &message), CM_GOOD);
+    assert_int_equal(next(pair, 1, &mad), CM_DREQ);
+    assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &message), CM_GOOD);
     assert_int_equal(message.dreq_qpn, 0x11);
-    assert_int_equal(give_between(pair, 0, letter.source, letter.destination, letter.bytes),
+    assert_int_equal(give_between(pair, 0, mad.source, mad.destination, mad.bytes),
                      CM_EVENT_DISCONNECTED);
     assert_int_equal(deliver(pair, 0, CM_DREP), CM_EVENT_DISCONNECTED);
     assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE); /* An outdated deadline. */
@@ -906,12 +906,12 @@ static void test_patience_grows(void **state)
     assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_REPLIED);
     answered->unproven = false; /* As an MRA would have it. */
     for (int code = CM_SERVICE_TIMEOUT_FIRST; code < CM_SERVICE_TIMEOUT + 3; code++) {
-        struct cm_letter letter;
+        struct cm_mad mad;
         struct cm_message mra;
         assert_int_equal(wait_for(pair, 1), CM_EVENT_NONE);
         assert_int_equal(deliver(pair, 1, CM_REP), CM_EVENT_NONE);
-        assert_int_equal(next(pair, 0, &letter), CM_MRA);
-        assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &mra), CM_GOOD);
+        assert_int_equal(next(pair, 0, &mad), CM_MRA);
+        assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &mra), CM_GOOD);
         assert_int_equal(mra.mra.about, CM_ABOUT_REP);
         assert_int_equal(mra.mra.service_timeout,
                          code < CM_SERVICE_TIMEOUT ? code : CM_SERVICE_TIMEOUT);
@@ -948,7 +948,7 @@ static void test_last_words(void **state)
     (void)state;
     struct pair *pair = pair_make();
     struct side *side = &pair->sides[0];
-    struct cm_letter letter;
+    struct cm_mad mad;
     struct ends ends = establish(pair, 0);
     assert_false(cm_is_parting(&side->cm));
     assert_false(cm_release(&side->cm, ends.of[0], pair->now));
@@ -965,7 +965,7 @@ static void test_last_words(void **state)
     assert_in_range(copies, 5, 10);
     assert_in_range(pair->now.ns - began.ns, 500 * MS, 1500 * MS);
     assert_false(cm_is_parting(&side->cm));
-    assert_false(cm_next_copy(&side->cm, &letter));
+    assert_false(cm_next_copy(&side->cm, &mad));
     /* A farewell is answered. The answer is repeated if its receiver may still ask again. */
     static const struct {
         uint64_t age_ns;
@@ -974,13 +974,13 @@ static void test_last_words(void **state)
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         const struct cm_message dreq = {.attribute = CM_DREQ, .local_id = 5, .remote_id = 6};
         give(pair, 0, &dreq);
-        assert_int_equal(next(pair, 0, &letter), CM_DREP);
-        cm_note_sent(&side->cm, &letter, pair->now);
+        assert_int_equal(next(pair, 0, &mad), CM_DREP);
+        cm_note_sent(&side->cm, &mad, pair->now);
         pair->now = instant_after(pair->now, answers[i].age_ns);
         cm_say_again(&side->cm, pair->now);
         const struct cm_counters before = side->cm.counters;
-        for (copies = 0; cm_next_copy(&side->cm, &letter); copies++) {
-            assert_int_equal(load_be16(letter.bytes + 16), CM_DREP);
+        for (copies = 0; cm_next_copy(&side->cm, &mad); copies++) {
+            assert_int_equal(load_be16(mad.bytes + 16), CM_DREP);
         }
         assert_int_equal(copies, answers[i].copies);
         assert_int_equal(side->cm.counters.sent - before.sent, copies);
@@ -995,7 +995,7 @@ static void test_farewells_cross(void **state)
     (void)state;
     for (int abandoned = 0; abandoned < 3; abandoned++) {
         struct pair *pair = pair_make();
-        struct cm_letter dreqs[2];
+        struct cm_mad dreqs[2];
         const struct ends ends = establish(pair, 0);
         for (int s = 0; s < 2; s++) {
             if (s < abandoned) {
@@ -1040,17 +1040,17 @@ static void test_exhaustion(void **state)
         struct pair *pair = pair_make();
         const struct ends ends = reach(pair, cases[i].place.state, cases[i].place.asked);
         const struct instant began = pair->now;
-        struct cm_letter letter, first = {0};
+        struct cm_mad mad, first = {0};
         uint32_t repeats = 0;
         enum cm_event_kind event;
         int waits = 0;
         while ((event = wait_for(pair, 0)) == CM_EVENT_NONE) {
             assert_true(++waits < 100);
-            while (next(pair, 0, &letter) != 0) {
+            while (next(pair, 0, &mad) != 0) {
                 if (repeats++ > 0) {
-                    assert_memory_equal(first.bytes, letter.bytes, CM_MAD_BYTES);
+                    assert_memory_equal(first.bytes, mad.bytes, CM_MAD_BYTES);
                 }
-                first = letter;
+                first = mad;
             }
         }
         assert_int_equal(event, cases[i].end);
@@ -1073,7 +1073,7 @@ static void test_giving_up_is_said(void **state)
         struct pair *pair = pair_make();
         const struct ends ends =
             reach(pair, asked ? CM_STATE_REQ_SENT : CM_STATE_REP_SENT, asked != 0);
-        struct cm_letter letter;
+        struct cm_mad mad;
         struct cm_message message;
         if (!asked) {
             ends.of[0]->unproven = false; /* An MRA came. */
@@ -1081,16 +1081,16 @@ static void test_giving_up_is_said(void **state)
             lose(pair, 1, CM_RTU);
         }
         while (wait_for(pair, 0) == CM_EVENT_NONE) {
-            while (next(pair, 0, &letter) != 0) {
+            while (next(pair, 0, &mad) != 0) {
             }
         }
-        assert_int_equal(next(pair, 0, &letter), CM_REJ);
-        assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &message), CM_GOOD);
+        assert_int_equal(next(pair, 0, &mad), CM_REJ);
+        assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &message), CM_GOOD);
         assert_int_equal(message.rej.reason, CM_REASON_TIMEOUT);
         assert_int_equal(message.rej.about, CM_ABOUT_OTHER);
         assert_int_equal(message.rej.information_bytes, 8);
         assert_int_equal(message.rej.information[0], 0x11);
-        assert_int_equal(give_between(pair, 1, letter.source, letter.destination, letter.bytes),
+        assert_int_equal(give_between(pair, 1, mad.source, mad.destination, mad.bytes),
                          asked ? CM_EVENT_REJECTED : CM_EVENT_DISCONNECTED);
         free(pair);
     }
@@ -1112,7 +1112,7 @@ static void test_strangers_get_no_more_than_they_sent_threefold(void **state)
     for (int ending = 0; ending < ENDINGS; ending++) {
         for (uint32_t asked = 1; asked <= 3; asked++) {
             struct pair *pair = pair_make();
-            struct cm_letter letter, forged;
+            struct cm_mad mad, forged;
             struct side *side = &pair->sides[0];
             request(pair, 1);
             assert_int_equal(next(pair, 1, &forged), CM_REQ);
@@ -1139,7 +1139,7 @@ static void test_strangers_get_no_more_than_they_sent_threefold(void **state)
                 sent += take_all(pair, 0);
             }
             cm_say_again(&side->cm, pair->now);
-            while (cm_next_copy(&side->cm, &letter)) {
+            while (cm_next_copy(&side->cm, &mad)) {
                 sent++;
             }
             assert_in_range(sent, 1, 2 * (ending == REJECTS ? 1 : asked));
@@ -1216,21 +1216,21 @@ static void test_gone_peers_are_spoken_for(void **state)
         struct ends ends = reach(pair, places[i].state, places[i].asked);
         const bool waits_for_id = ends.of[0]->remote_id == 0;
         ends.of[0]->process = waits_for_id ? 2 : 0;
-        struct cm_letter letter;
+        struct cm_mad mad;
         uint32_t at[3] = {0};
-        assert_false(cm_speak_for(&side->cm, side->gid, 1, &at[0], &letter));
-        assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 2, &at[1], &letter));
-        memset(&letter, 0xa5, sizeof(letter)); /* Nothing of it remains. */
-        const bool spoken = cm_speak_for(&side->cm, pair->sides[1].gid, 1, &at[2], &letter);
+        assert_false(cm_speak_for(&side->cm, side->gid, 1, &at[0], &mad));
+        assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 2, &at[1], &mad));
+        memset(&mad, 0xa5, sizeof(mad)); /* Nothing of it remains. */
+        const bool spoken = cm_speak_for(&side->cm, pair->sides[1].gid, 1, &at[2], &mad);
         assert_int_equal(spoken, ends_of[e].event != CM_EVENT_NONE);
         if (spoken) {
-            assert_true(letter.process == 2 && letter.copies == 0);
-            assert_int_equal(give_between(pair, 0, letter.source, letter.destination, letter.bytes),
+            assert_true(mad.process == 2 && mad.copies == 0);
+            assert_int_equal(give_between(pair, 0, mad.source, mad.destination, mad.bytes),
                              ends_of[e].event);
             assert_ptr_equal(side->event.connection, ends.of[0]);
-            assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 1, &at[2], &letter));
+            assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 1, &at[2], &mad));
             at[2] = 0;
-            assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 1, &at[2], &letter));
+            assert_false(cm_speak_for(&side->cm, pair->sides[1].gid, 1, &at[2], &mad));
         }
         free(pair);
     }
@@ -1324,10 +1324,10 @@ static void test_rejection(void **state)
 static void refuse(struct pair *pair, const struct cm_connection *connection, bool sidr,
                    enum cm_event_kind expected)
 {
-    struct cm_letter letter;
+    struct cm_mad mad;
     struct cm_message asked;
-    assert_int_equal(next(pair, 0, &letter), sidr ? CM_SIDR_REQ : CM_REQ);
-    assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &asked), CM_GOOD);
+    assert_int_equal(next(pair, 0, &mad), sidr ? CM_SIDR_REQ : CM_REQ);
+    assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &asked), CM_GOOD);
     assert_int_equal(asked.local_id, connection->local_id);
     struct cm_message answer = {.attribute = sidr ? CM_SIDR_REP : CM_REJ,
                                 .transaction_id = asked.transaction_id};
@@ -1397,14 +1397,14 @@ static void test_request_taken_back(void **state)
             assert_int_equal(reply(pair, 1, b), STATUS_OK);
         }
         assert_true(cm_release(&pair->sides[0].cm, a, pair->now));
-        struct cm_letter letter;
+        struct cm_mad mad;
         struct cm_message message;
-        assert_int_equal(next(pair, 0, &letter), CM_REJ);
-        assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &message), CM_GOOD);
+        assert_int_equal(next(pair, 0, &mad), CM_REJ);
+        assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &message), CM_GOOD);
         assert_int_equal(message.remote_id, 0);
         assert_int_equal(message.rej.reason, CM_REASON_TIMEOUT);
         assert_int_equal(message.rej.about, CM_ABOUT_OTHER);
-        assert_int_equal(give_between(pair, 1, letter.source, letter.destination, letter.bytes),
+        assert_int_equal(give_between(pair, 1, mad.source, mad.destination, mad.bytes),
                          CM_EVENT_REJECTED);
         assert_int_equal(b->state, CM_STATE_IDLE);
         free(pair);
@@ -1467,16 +1467,16 @@ static void test_strays(void **state)
                                            .transaction_id = 0x77,
                                            .local_id = 5,
                                            .remote_id = attribute == CM_SIDR_REP ? 0 : 6};
-        struct cm_letter letter;
+        struct cm_mad mad;
         struct cm_message answer;
         assert_int_equal(give(pair, 0, &message), CM_EVENT_NONE);
         assert_int_equal(pair->sides[0].cm.counters.unmatched, 1);
-        const uint16_t answered = next(pair, 0, &letter);
+        const uint16_t answered = next(pair, 0, &mad);
         assert_int_equal(answered, attribute == CM_REP    ? CM_REJ
                                    : attribute == CM_DREQ ? CM_DREP
                                                           : 0);
         if (answered != 0) {
-            assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &answer), CM_GOOD);
+            assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &answer), CM_GOOD);
             assert_int_equal(answer.transaction_id, 0x77);
             assert_int_equal(answer.local_id, 6);
             assert_int_equal(answer.remote_id, 5);
@@ -1495,16 +1495,16 @@ static void test_refusal_without_a_connection(void **state)
     (void)state;
     for (int datagrams = 0; datagrams < 2; datagrams++) {
         struct pair *pair = pair_make();
-        struct cm_letter letter;
+        struct cm_mad mad;
         struct cm_message asked;
         const struct cm_connection *a = datagrams ? sidr_request(pair, 0) : request(pair, 0);
         for (int i = 0; i < CM_RETRIES; i++) {
             lose(pair, 0, datagrams ? CM_SIDR_REQ : CM_REQ);
             assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
         }
-        next(pair, 0, &letter);
-        assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &asked), CM_GOOD);
-        cm_refuse(&pair->sides[1].cm, letter.source, letter.destination, &asked);
+        next(pair, 0, &mad);
+        assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &asked), CM_GOOD);
+        cm_refuse(&pair->sides[1].cm, mad.source, mad.destination, &asked);
         check_side(&pair->sides[1]);
         const struct cm_message *answer = &pair->sides[0].cm.message;
         if (datagrams) {
@@ -1523,33 +1523,33 @@ static void test_refusal_without_a_connection(void **state)
     }
 }
 
-/* The process that the world names for a destination stands on each letter to it: on letters sent
- * at once, sent again, or sent after the connection went. A letter that merely answers names no
+/* The process that the world names for a destination stands on each MAD to it: on MADs sent
+ * at once, sent again, or sent after the connection went. A MAD that merely answers names no
  * process. */
 static void test_letters_name_the_process(void **state)
 {
     (void)state;
     struct pair *pair = pair_make();
-    struct cm_letter letter;
+    struct cm_mad mad;
     struct cm_connection *a = request(pair, 0);
     a->process = 7;
-    assert_int_equal(next(pair, 0, &letter), CM_REQ);
-    assert_int_equal(letter.process, 7);
+    assert_int_equal(next(pair, 0, &mad), CM_REQ);
+    assert_int_equal(mad.process, 7);
     assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
-    assert_int_equal(next(pair, 0, &letter), CM_REQ);
-    assert_int_equal(letter.process, 7);
-    assert_int_equal(give_between(pair, 1, letter.source, letter.destination, letter.bytes),
+    assert_int_equal(next(pair, 0, &mad), CM_REQ);
+    assert_int_equal(mad.process, 7);
+    assert_int_equal(give_between(pair, 1, mad.source, mad.destination, mad.bytes),
                      CM_EVENT_REQUESTED);
     assert_int_equal(reply(pair, 1, pair->sides[1].event.connection), STATUS_OK);
-    assert_int_equal(next(pair, 1, &letter), CM_REP);
-    assert_int_equal(letter.process, 0);
+    assert_int_equal(next(pair, 1, &mad), CM_REP);
+    assert_int_equal(mad.process, 0);
     assert_true(cm_release(&pair->sides[0].cm, a, pair->now));
-    assert_int_equal(next(pair, 0, &letter), CM_REJ);
-    assert_int_equal(letter.process, 7);
+    assert_int_equal(next(pair, 0, &mad), CM_REJ);
+    assert_int_equal(mad.process, 7);
     const struct cm_message stray = {.attribute = CM_DREQ, .local_id = 5, .remote_id = 6};
     assert_int_equal(give(pair, 0, &stray), CM_EVENT_NONE);
-    assert_int_equal(next(pair, 0, &letter), CM_DREP);
-    assert_int_equal(letter.process, 0);
+    assert_int_equal(next(pair, 0, &mad), CM_DREP);
+    assert_int_equal(mad.process, 0);
     free(pair);
 }
 
@@ -1598,19 +1598,19 @@ static void test_another_class_version(void **state)
             const struct cm_message message = {
                 .attribute = (uint16_t)attributes[i], .transaction_id = 0x77, .local_id = 5};
             uint8_t bytes[CM_MAD_BYTES];
-            struct cm_letter letter;
+            struct cm_mad mad;
             struct cm_message answer = {0};
             cm_encode(&message, bytes);
             bytes[2] = version;
             assert_int_equal(give_between(pair, 0, pair->sides[1].gid, pair->sides[0].gid, bytes),
                              CM_EVENT_NONE);
             assert_int_equal(pair->sides[0].cm.counters.malformed, 1);
-            const uint16_t answered = next(pair, 0, &letter);
+            const uint16_t answered = next(pair, 0, &mad);
             assert_int_equal(answered, attributes[i] == CM_REQ        ? CM_REJ
                                        : attributes[i] == CM_SIDR_REQ ? CM_SIDR_REP
                                                                       : 0);
             if (answered != 0) {
-                assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &answer), CM_GOOD);
+                assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &answer), CM_GOOD);
                 assert_int_equal(answer.transaction_id, 0x77);
             }
             if (answered == CM_REJ) {
@@ -1657,11 +1657,11 @@ static void test_peer_uses_an_id_anew(void **state)
             places[i].state == CM_STATE_REQ_RECEIVED || places[i].state == CM_STATE_REP_SENT;
         const enum cm_event_kind event = give(pair, 0, &again);
         if (negotiating) {
-            struct cm_letter letter;
+            struct cm_mad mad;
             struct cm_message rej;
             assert_int_equal(event, CM_EVENT_NONE);
-            assert_int_equal(next(pair, 0, &letter), CM_REJ);
-            assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &rej), CM_GOOD);
+            assert_int_equal(next(pair, 0, &mad), CM_REJ);
+            assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &rej), CM_GOOD);
             assert_int_equal(rej.rej.reason, CM_REASON_DUPLICATE_LOCAL_COMMUNICATION_ID);
         } else {
             assert_int_equal(event, CM_EVENT_REQUESTED);
@@ -1684,7 +1684,7 @@ static void test_old_request_after_the_end(void **state)
     (void)state;
     for (int s = 0; s < 2; s++) { /* The side that ends it. */
         struct pair *pair = pair_make();
-        struct cm_letter old;
+        struct cm_mad old;
         struct ends ends;
         ends.of[0] = request(pair, 0);
         assert_int_equal(next(pair, 0, &old), CM_REQ);
@@ -1746,11 +1746,11 @@ static void restart(struct side *side)
 static void expect_stale(struct pair *pair, int from, enum cm_about about,
                          enum cm_event_kind expected)
 {
-    struct cm_letter letter;
+    struct cm_mad mad;
     struct cm_message rej;
     assert_int_equal(pair->sides[from].cm.counters.stale, 1);
-    assert_int_equal(next(pair, from, &letter), CM_REJ);
-    assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &rej), CM_GOOD);
+    assert_int_equal(next(pair, from, &mad), CM_REJ);
+    assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &rej), CM_GOOD);
     assert_int_equal(rej.rej.reason, CM_REASON_STALE_CONNECTION);
     assert_int_equal(rej.rej.about, about);
     assert_int_equal(give(pair, !from, &rej), expected);
@@ -1831,17 +1831,17 @@ static void test_queue_pairs_that_are_not_connected(void **state)
     (void)state;
     struct pair *pair = pair_make();
     const struct ends old = establish(pair, 0);
-    struct cm_letter letter;
+    struct cm_mad mad;
     uint8_t stranger[16];
     memcpy(stranger, pair->sides[1].gid, sizeof(stranger));
     stranger[0] = 0xfd; /* Only what a table does not sort by. */
     request_with(pair, 1, old.of[0]->remote_qpn);
-    assert_int_equal(next(pair, 1, &letter), CM_REQ);
-    assert_int_equal(give_between(pair, 0, stranger, letter.destination, letter.bytes),
+    assert_int_equal(next(pair, 1, &mad), CM_REQ);
+    assert_int_equal(give_between(pair, 0, stranger, mad.destination, mad.bytes),
                      CM_EVENT_REQUESTED);
     assert_int_equal(cm_disconnect(&pair->sides[0].cm, old.of[0], pair->now), STATUS_OK);
     lose(pair, 0, CM_DREQ);
-    assert_int_equal(give_between(pair, 0, letter.source, letter.destination, letter.bytes),
+    assert_int_equal(give_between(pair, 0, mad.source, mad.destination, mad.bytes),
                      CM_EVENT_REQUESTED);
     free(pair);
 

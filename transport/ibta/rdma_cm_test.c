@@ -150,17 +150,17 @@ static void settle(struct pair *pair)
         moved = false;
         for (int n = 0; n < 2; n++) {
             struct node *node = &pair->nodes[n], *peer = &pair->nodes[!n];
-            struct cm_letter letter;
+            struct cm_mad mad;
             answer_questions(pair, node);
-            while (cm_next_message(&node->cm.cm, &letter)) {
+            while (cm_next_message(&node->cm.cm, &mad)) {
                 moved = true;
                 if (pair->lose > 0) {
                     pair->lose--;
                     continue;
                 }
                 prepare(peer);
-                rdma_cm_on_message(&peer->cm, letter.source, letter.destination, letter.bytes,
-                                   CM_MAD_BYTES, pair->now);
+                rdma_cm_on_message(&peer->cm, mad.source, mad.destination, mad.bytes, CM_MAD_BYTES,
+                                   pair->now);
             }
             take_back(node);
             check_node(node);
@@ -909,12 +909,12 @@ static void test_requests_refused(void **state)
         cm_encode(&req, bytes);
         rdma_cm_on_message(&node->cm, pair->nodes[0].ip, node->ip, bytes, sizeof(bytes), pair->now);
         check_node(node);
-        struct cm_letter letter;
+        struct cm_mad mad;
         struct cm_message answer;
-        const bool answered = cm_next_message(&node->cm.cm, &letter);
+        const bool answered = cm_next_message(&node->cm.cm, &mad);
         assert_int_equal(answered, cases[i].reason != 0);
         if (answered) {
-            assert_int_equal(cm_decode(letter.bytes, CM_MAD_BYTES, &answer), CM_GOOD);
+            assert_int_equal(cm_decode(mad.bytes, CM_MAD_BYTES, &answer), CM_GOOD);
             assert_int_equal(answer.attribute, CM_REJ);
             assert_int_equal(answer.rej.reason, cases[i].reason);
             assert_int_equal(answer.remote_id, 6);
@@ -952,8 +952,8 @@ static void test_lids_mean_nothing(void **state)
         /* The alternate path, as wide as the primary, behind it. */
         memset(bytes + CM_HEADER_BYTES + 96, (uint8_t)local, 44);
         rdma_cm_on_message(&node->cm, pair->nodes[0].ip, node->ip, bytes, sizeof(bytes), pair->now);
-        struct cm_letter letter;
-        assert_false(cm_next_message(&node->cm.cm, &letter));
+        struct cm_mad mad;
+        assert_false(cm_next_message(&node->cm.cm, &mad));
         expect(pair, 1, RDMA_EVENT_CONNECT_REQUEST).id->uid = 1;
         pair_free(pair);
     }
@@ -1129,14 +1129,14 @@ static void test_answers_after_release(void **state)
         rdma_cm_on_no_route(&node->cm, id, 101);
         answer_server(pair, node, id, pair->nodes[1].ip, 0);
         rdma_cm_on_nobody(&node->cm, id);
-        struct cm_letter letter;
-        assert_false(cm_next_message(&node->cm.cm, &letter));
+        struct cm_mad mad;
+        assert_false(cm_next_message(&node->cm.cm, &mad));
         expect_silence(pair);
         pair_free(pair);
     }
 }
 
-/* Letters name the process that the world found last; an answer without one changes nothing, nor
+/* MADs name the process that the world found last; an answer without one changes nothing, nor
  * does one that nobody waits for any more. */
 static void test_process_of_the_server(void **state)
 {
@@ -1149,7 +1149,7 @@ static void test_process_of_the_server(void **state)
         struct rdma_id *id =
             route(pair, 0, datagrams ? RDMA_PORT_SPACE_UDP : RDMA_PORT_SPACE_TCP, PORT);
         enum rdma_question question;
-        struct cm_letter letter;
+        struct cm_mad mad;
         node->mute = true;
         answer_server(pair, node, id, gid, 5); /* Not asked for. */
         assert_int_equal(id->connection.process, 0);
@@ -1159,9 +1159,9 @@ static void test_process_of_the_server(void **state)
         assert_int_equal(question, RDMA_QUESTION_SERVER);
         answer_server(pair, node, id, gid, 7);
         answer_server(pair, node, id, node->ip, 8); /* No longer asked for. */
-        assert_true(cm_next_message(&node->cm.cm, &letter));
-        assert_int_equal(letter.process, 7);
-        assert_memory_equal(letter.destination, gid, 16);
+        assert_true(cm_next_message(&node->cm.cm, &mad));
+        assert_int_equal(mad.process, 7);
+        assert_memory_equal(mad.destination, gid, 16);
         node->mute = false;
         pair_free(pair);
     }
@@ -1352,12 +1352,11 @@ static void test_messages_and_time_without_stock(void **state)
     struct pair *pair = pair_make();
     struct node *node = &pair->nodes[1];
     const struct ends ends = establish(pair);
-    struct cm_letter letter;
+    struct cm_mad mad;
     assert_int_equal(rdma_id_disconnect(&pair->nodes[0].cm, ends.active, pair->now), STATUS_OK);
-    assert_true(cm_next_message(&pair->nodes[0].cm.cm, &letter));
+    assert_true(cm_next_message(&pair->nodes[0].cm.cm, &mad));
     drain(node);
-    rdma_cm_on_message(&node->cm, letter.source, letter.destination, letter.bytes, CM_MAD_BYTES,
-                       pair->now);
+    rdma_cm_on_message(&node->cm, mad.source, mad.destination, mad.bytes, CM_MAD_BYTES, pair->now);
     assert_int_equal(node->cm.cm.counters.crowded_out, 1);
     assert_int_equal(ends.passive->connection.state, CM_STATE_ESTABLISHED);
     pass_time(pair, 1000000000u); /* It is repeated. */
@@ -1385,16 +1384,15 @@ static void test_no_id_for_a_request(void **state)
     const struct rdma_parameters parameters = parameters_of("");
     assert_int_equal(rdma_id_connect(&pair->nodes[0].cm, a, &parameters), STATUS_OK);
     answer_questions(pair, &pair->nodes[0]);
-    struct cm_letter letter;
-    assert_true(cm_next_message(&pair->nodes[0].cm.cm, &letter));
+    struct cm_mad mad;
+    assert_true(cm_next_message(&pair->nodes[0].cm.cm, &mad));
     struct list *again = list_pop(&node->cm.spare_ids);
     if (again != NULL) {
         node->cm.spare_id_count--;
     }
-    rdma_cm_on_message(&node->cm, letter.source, letter.destination, letter.bytes, CM_MAD_BYTES,
-                       pair->now);
+    rdma_cm_on_message(&node->cm, mad.source, mad.destination, mad.bytes, CM_MAD_BYTES, pair->now);
     assert_int_equal(node->cm.cm.counters.crowded_out, 1);
-    assert_false(cm_next_message(&node->cm.cm, &letter));
+    assert_false(cm_next_message(&node->cm.cm, &mad));
     rdma_cm_give_id(&node->cm, held);
     if (again != NULL) {
         rdma_cm_give_id(&node->cm, CONTAINER_OF(again, struct rdma_id, released));

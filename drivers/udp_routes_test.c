@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Each way has its source port and pair of addresses, whatever is in a batch; its packets'
- *         ICRC is right; nothing is opened before it is used; what cannot be had costs no packet.
- *         Who is asked whether it is there cannot guess the answer.
+ * Goal    Each route has its source port and pair of addresses, whatever is in a batch; its
+ *         packets' ICRC is right; nothing is opened before it is used; what cannot be had costs no
+ *         packet. Who is asked whether it is there cannot guess the answer.
  * Method  Two ports on loopback addresses, of one word and of two; plain sockets for what a port
  *         does not show: source ports and ECN. Interfaces in a network namespace.
  */
@@ -39,12 +39,12 @@ static const struct nic_av plain_av = {.hop_limit = INET_HOP_LIMIT};
 struct bench {
     struct end a, b;
     struct link *link; /* From a to b, by the first address of each. */
-    struct nic_ways ways;
+    struct nic_routes routes;
     struct nic_av av;
     uint8_t memory[4096];
     uint32_t sent, received;
     uint8_t way_of[4096]; /* By number; */
-    struct nic_way between[4096];
+    struct nic_route between[4096];
     bool seen[4096];
 };
 
@@ -62,7 +62,7 @@ static void meet(struct bench *bench)
     const int slot = bench->b.addresses.shared ? (int)bench->b.addresses.slot : LOCAL_NO_SLOT;
     bench->link = udp_port_link(&bench->a.port, &bench->av.source, &bench->av.destination, slot);
     assert_non_null(bench->link);
-    assert_true(udp_port_offer_ways(&bench->a.port, bench->link, &bench->ways));
+    assert_true(udp_port_offer_routes(&bench->a.port, bench->link, &bench->routes));
     for (size_t i = 0; i < sizeof(bench->memory); i++) {
         bench->memory[i] = (uint8_t)(i * 31 + i / 256);
     }
@@ -118,7 +118,7 @@ static int teardown(void **state)
 }
 
 /* Its number stands where the PSN would, and it is for the process that has the address. */
-static void transmit(struct bench *bench, uint8_t way, bool ecn_capable, uint32_t headers_bytes,
+static void transmit(struct bench *bench, uint8_t route, bool ecn_capable, uint32_t headers_bytes,
                      uint32_t payload_bytes)
 {
     struct nic_departure departure = {
@@ -132,12 +132,12 @@ static void transmit(struct bench *bench, uint8_t way, bool ecn_capable, uint32_
     departure.segments[0] =
         (struct segment){.address = (uintptr_t)bench->memory, .bytes = payload_bytes};
     departure.segment_count = payload_bytes > 0;
-    bench->between[bench->sent] = nic_ways_at(&bench->ways, &bench->av, way);
-    bench->way_of[bench->sent++] = way;
-    struct link *link = way == 0 && !ecn_capable
+    bench->between[bench->sent] = nic_routes_at(&bench->routes, &bench->av, route);
+    bench->way_of[bench->sent++] = route;
+    struct link *link = route == 0 && !ecn_capable
                             ? bench->link
-                            : udp_port_way(&bench->a.port, bench->link, way,
-                                           ecn_capable ? NIC_ECN_CAPABLE : NIC_ECN_NOT);
+                            : udp_port_route(&bench->a.port, bench->link, route,
+                                             ecn_capable ? NIC_ECN_CAPABLE : NIC_ECN_NOT);
     assert_true(udp_port_transmit(&bench->a.port, link, &departure));
 }
 
@@ -171,16 +171,16 @@ static void expect_all(struct bench *bench)
     (void)udp_port_receive(&bench->a.port, 256, compare, bench, NULL); /* Answers to probes. */
 }
 
-/* All lengths of headers, in all orders of ways. */
-static void transmit_mix(struct bench *bench, uint64_t seed, uint32_t ways)
+/* All lengths of headers, in all orders of routes. */
+static void transmit_mix(struct bench *bench, uint64_t seed, uint32_t routes)
 {
     struct prng prng;
     prng_init(&prng, seed);
     for (int i = 0; i < 600; i++) {
-        const uint8_t way = (uint8_t)prng_below(&prng, ways);
+        const uint8_t route = (uint8_t)prng_below(&prng, routes);
         const uint32_t headers = bench->sent % 89 + ROCE_BTH_BYTES;
         static const uint32_t payloads[] = {0, 64, 256, 1024, 1024};
-        transmit(bench, way, prng_below(&prng, 2) == 1, headers,
+        transmit(bench, route, prng_below(&prng, 2) == 1, headers,
                  headers > 52 ? 0 : payloads[prng_below(&prng, COUNT_OF(payloads))]);
         if (prng_below(&prng, 60) == 0) {
             udp_port_flush(&bench->a.port);
@@ -210,7 +210,7 @@ static int become_peer(struct bench *bench)
     bench->av.destination = gid;
     bench->link =
         udp_port_link(&bench->a.port, &bench->av.source, &bench->av.destination, LOCAL_NO_SLOT);
-    assert_true(udp_port_offer_ways(&bench->a.port, bench->link, &bench->ways));
+    assert_true(udp_port_offer_routes(&bench->a.port, bench->link, &bench->routes));
     return fd;
 }
 
@@ -237,24 +237,24 @@ static bool take(int fd, uint32_t *number, uint16_t *port, uint8_t *traffic_clas
 }
 
 /* EXA-100 */
-static void test_way_n_leaves_from_port_n(void **state)
+static void test_route_n_leaves_from_port_n(void **state)
 {
     struct bench *bench = *state;
     const int fd = become_peer(bench);
     uint16_t ports[PORTS] = {0}, port;
     uint32_t number;
     uint8_t traffic_class;
-    for (int i = 0; i < 80; i++) { /* Neighbours in the batch take different ways. */
+    for (int i = 0; i < 80; i++) { /* Neighbours in the batch take different routes. */
         transmit(bench, (uint8_t)(i % PORTS), i % 3 == 0, 52, 64);
     }
     udp_port_flush(&bench->a.port);
     uint32_t count = 0;
     for (; take(fd, &number, &port, &traffic_class); count++) {
-        const uint8_t way = bench->way_of[number];
-        assert_true(ports[way] == 0 || ports[way] == port);
-        ports[way] = port;
+        const uint8_t route = bench->way_of[number];
+        assert_true(ports[route] == 0 || ports[route] == port);
+        ports[route] = port;
         assert_int_equal(traffic_class, number % 3 == 0 ? 2 : 0);
-        const uint16_t own = way == 0 ? ROCE_UDP_PORT : bench->a.port.senders[0][way].port;
+        const uint16_t own = route == 0 ? ROCE_UDP_PORT : bench->a.port.senders[0][route].port;
         assert_int_equal(port, own);
     }
     assert_int_equal(count, 80);
@@ -267,7 +267,7 @@ static void test_way_n_leaves_from_port_n(void **state)
 }
 
 /* EXA-100 */
-static void test_icrc_is_right_by_each_way(void **state)
+static void test_icrc_is_right_by_each_route(void **state)
 {
     struct bench *bench = *state;
     transmit_mix(bench, 1, PORTS);
@@ -296,12 +296,12 @@ static void test_identification_of_each_socket(void **state)
 {
     struct bench *bench = *state;
     const int raw = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_UDP);
-    for (uint8_t way = 1; way < PORTS; way++) {
+    for (uint8_t route = 1; route < PORTS; route++) {
         for (int i = 0; i < 3; i++) {
-            transmit(bench, way, false, bench->sent % 89 + ROCE_BTH_BYTES, 0);
+            transmit(bench, route, false, bench->sent % 89 + ROCE_BTH_BYTES, 0);
             udp_port_flush(&bench->a.port);
         }
-        const struct udp_sender *sender = &bench->a.port.senders[0][way];
+        const struct udp_sender *sender = &bench->a.port.senders[0][route];
         struct sockaddr_in peer;
         socklen_t bytes = sizeof(peer);
         int discover = 0;
@@ -321,7 +321,7 @@ static uint32_t open_senders(const struct udp_port *port)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < ADDRESS_MAX; i++) {
-        for (size_t j = 0; j < NIC_WAYS_MAX; j++) {
+        for (size_t j = 0; j < NIC_ROUTES_MAX; j++) {
             count += port->senders[i][j].open;
         }
     }
@@ -369,14 +369,14 @@ static void test_no_descriptor_left(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     transmit(bench, 3, true, ROCE_BTH_BYTES, 0);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    assert_int_equal(bench->a.port.counters.ways_missed, 1);
+    assert_int_equal(bench->a.port.counters.routes_missed, 1);
     udp_port_flush(&bench->a.port);
     expect_all(bench);
 }
 
-/* What leaves by any way arrives at one socket, whose buffer is counted; the probe takes the same
- * way as what it follows. */
-static void test_all_ways_share_a_window(void **state)
+/* What leaves by any route arrives at one socket, whose buffer is counted; the probe takes the same
+ * route as what it follows. */
+static void test_all_routes_share_a_window(void **state)
 {
     struct bench *bench = *state;
     const int fd = become_peer(bench);
@@ -429,9 +429,9 @@ static uint32_t way_taken(const struct bench *bench, int fd)
     uint16_t port;
     uint8_t traffic_class;
     assert_true(take(fd, &number, &port, &traffic_class));
-    for (uint32_t way = 1; way < PORTS; way++) {
-        if (port == bench->a.port.senders[0][way].port) {
-            return way;
+    for (uint32_t route = 1; route < PORTS; route++) {
+        if (port == bench->a.port.senders[0][route].port) {
+            return route;
         }
     }
     assert_int_equal(port, ROCE_UDP_PORT);
@@ -444,22 +444,22 @@ static void test_answers_leave_as_the_newest_packet(void **state)
 {
     struct bench *bench = *state;
     const int fd = become_peer(bench);
-    static const uint8_t ways[] = {0, 3, 1, 0, 2};
+    static const uint8_t routes[] = {0, 3, 1, 0, 2};
     udp_forbid_fragments(fd, true);
-    for (uint32_t i = 0; i < COUNT_OF(ways); i++) {
-        transmit(bench, ways[i], i % 2, 52, 64);
+    for (uint32_t i = 0; i < COUNT_OF(routes); i++) {
+        transmit(bench, routes[i], i % 2, 52, 64);
         ask(bench, fd, i);
         while (udp_port_receive(&bench->a.port, 256, compare, bench, NULL) > 0) {
         }
         udp_port_flush(&bench->a.port);
-        assert_int_equal(way_taken(bench, fd), ways[i]);
-        assert_int_equal(way_taken(bench, fd), ways[i]);
+        assert_int_equal(way_taken(bench, fd), routes[i]);
+        assert_int_equal(way_taken(bench, fd), routes[i]);
     }
     close(fd);
 }
 
-/* A probe may be lost, or its way dead: while no answer comes another one asks, by the way that is
- * in use then, until the peer is believed to be none. */
+/* A probe may be lost, or its route dead: while no answer comes another one asks, by the route that
+ * is in use then, until the peer is believed to be none. */
 static void test_whoever_waits_for_room_asks_again(void **state)
 {
     struct bench *bench = *state;
@@ -493,15 +493,15 @@ static void test_numbers_are_drawn(void **state)
     const struct instant now = {1};
     uint64_t before = 0;
     assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
-    assert_int_equal(bench->ways.random, 0); /* No stream of blocks. */
-    bench->ways.blocks = true;
+    assert_int_equal(bench->routes.random, 0); /* No stream of blocks. */
+    bench->routes.blocks = true;
     for (int i = 0; i < 3; i++) {
-        bench->ways.random = 0;
+        bench->routes.random = 0;
         assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
-        assert_true(bench->ways.random > UINT32_MAX && bench->ways.random != before);
-        before = bench->ways.random;
+        assert_true(bench->routes.random > UINT32_MAX && bench->routes.random != before);
+        before = bench->routes.random;
         assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
-        assert_int_equal(bench->ways.random, before);
+        assert_int_equal(bench->routes.random, before);
     }
 }
 
@@ -527,7 +527,7 @@ static void test_who_is_doubted_is_asked(void **state)
     const struct udp_link *link = CONTAINER_OF(bench->link, struct udp_link, link);
     assert_true(link->sent > UINT32_MAX && link->sent == link->confirmed);
     for (uint64_t i = 0; i < 3; i++) {
-        bench->ways.doubts = true;
+        bench->routes.doubts = true;
         for (int again = 0; again < 5; again++) {
             assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
         }
@@ -543,7 +543,7 @@ static void test_who_falls_silent_is_doubted(void **state)
 {
     struct bench *bench = *state;
     struct instant now = {1};
-    bench->ways.doubts = true;
+    bench->routes.doubts = true;
     assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
     udp_port_flush(&bench->a.port);
     expect_all(bench);
@@ -557,7 +557,7 @@ static void test_who_falls_silent_is_doubted(void **state)
         assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
     }
     assert_false(udp_link_answers(bench->link));
-    bench->ways.doubts = true;
+    bench->routes.doubts = true;
     assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
     udp_port_flush(&bench->a.port);
     expect_all(bench);
@@ -579,9 +579,9 @@ static struct udp_datagram next_datagram(struct bench *bench)
     return datagram;
 }
 
-static void send_one(struct bench *bench, uint8_t way, bool ecn_capable)
+static void send_one(struct bench *bench, uint8_t route, bool ecn_capable)
 {
-    transmit(bench, way, ecn_capable, ROCE_BTH_BYTES, 0);
+    transmit(bench, route, ecn_capable, ROCE_BTH_BYTES, 0);
     udp_port_flush(&bench->a.port);
 }
 
@@ -600,15 +600,15 @@ static void test_when_it_arrived(void **state)
     struct bench *bench = *state;
     udp_port_observe(&bench->b.port);
     usleep(100000); /* The kernel begins to stamp some time after it was asked first. */
-    for (uint8_t way = 0; way < PORTS; way++) {
+    for (uint8_t route = 0; route < PORTS; route++) {
         const struct instant before = clock_now();
-        send_one(bench, way, way % 2 == 0);
+        send_one(bench, route, route % 2 == 0);
         const struct instant after = clock_now();
         usleep(50000);
         const struct udp_datagram datagram = next_datagram(bench);
         assert_in_range(datagram.arrived.ns, before.ns - 10000000, after.ns + 10000000);
         assert_true(datagram.arrived.ns < clock_now().ns - 30000000);
-        assert_int_equal(datagram.variant.traffic_class, way % 2 == 0 ? 2 : 0);
+        assert_int_equal(datagram.variant.traffic_class, route % 2 == 0 ? 2 : 0);
     }
 }
 
@@ -632,16 +632,16 @@ static void test_coalesced_arrivals_tell_the_same(void **state)
     assert_int_not_equal(last.arrived.ns, 0);
 }
 
-/* By way 0 or 1, as an engine asks for it; returns the traffic class that arrives. */
-static uint8_t class_of(struct bench *bench, uint8_t way, enum nic_ecn ecn, uint8_t traffic_class)
+/* By route 0 or 1, as an engine asks for it; returns the traffic class that arrives. */
+static uint8_t class_of(struct bench *bench, uint8_t route, enum nic_ecn ecn, uint8_t traffic_class)
 {
     const struct nic_av av = {.hop_limit = INET_HOP_LIMIT, .traffic_class = traffic_class};
     struct nic_departure departure = {.av = &av, .headers_bytes = ROCE_BTH_BYTES};
     departure.headers[0] = 0xc5;
     store_be32(departure.headers + 4, bench->b.addresses.slot * SHARE_QPN_SPAN + 2);
-    struct link *link = way == 0 && udp_link_suits(bench->link, ecn)
+    struct link *link = route == 0 && udp_link_suits(bench->link, ecn)
                             ? bench->link
-                            : udp_port_way(&bench->a.port, bench->link, way, ecn);
+                            : udp_port_route(&bench->a.port, bench->link, route, ecn);
     assert_true(udp_port_transmit(&bench->a.port, link, &departure));
     udp_port_flush(&bench->a.port);
     const struct udp_datagram datagram = next_datagram(bench);
@@ -669,9 +669,9 @@ static void test_connections_may_be_marked(void **state)
         assert_int_equal(class_of(bench, 0, NIC_ECN_CAPABLE, 0), 2);
         assert_int_equal(class_of(bench, 0, NIC_ECN_OF_PATH, 0xb8), 0xba);
         assert_int_equal(class_of(bench, 0, NIC_ECN_NOT, 0xb8), 0xb8);
-        for (uint8_t way = 1; way < PORTS; way++) {
-            assert_int_equal(class_of(bench, way, NIC_ECN_CAPABLE, 0), 2);
-            assert_int_equal(class_of(bench, way, NIC_ECN_NOT, 0), 0);
+        for (uint8_t route = 1; route < PORTS; route++) {
+            assert_int_equal(class_of(bench, route, NIC_ECN_CAPABLE, 0), 2);
+            assert_int_equal(class_of(bench, route, NIC_ECN_NOT, 0), 0);
         }
     }
     /* A peer that is met later. */
@@ -726,25 +726,25 @@ static void test_ipv6(void **state)
     }
     open_port(end);
     const struct gid *self = &end->addresses.entries[0].gid;
-    struct nic_ways ways = {0};
+    struct nic_routes routes = {0};
     struct link *link = udp_port_link(&end->port, self, self, (int)end->addresses.slot);
-    assert_true(udp_port_offer_ways(&end->port, link, &ways));
-    assert_int_equal(ways.datagram_bytes, end->addresses.entries[0].interface_bytes - 48);
+    assert_true(udp_port_offer_routes(&end->port, link, &routes));
+    assert_int_equal(routes.datagram_bytes, end->addresses.entries[0].interface_bytes - 48);
     struct nic_departure departure = {.av = &plain_av, .headers_bytes = 52};
     store_be32(departure.headers + 4, end->addresses.slot * SHARE_QPN_SPAN + 2);
     assert_true(udp_link_has_room(&end->port, link, clock_now()) && !end->port.observing);
-    ways.blocks = true;
+    routes.blocks = true;
     assert_true(udp_link_has_room(&end->port, link, clock_now()) && end->port.observing);
     uint32_t arrived = 0;
     for (uint8_t i = 0; i < 40; i++) {
-        struct link *way = udp_port_way(&end->port, link, i % PORTS, true);
-        assert_true(udp_port_transmit(&end->port, way, &departure));
+        struct link *route = udp_port_route(&end->port, link, i % PORTS, true);
+        assert_true(udp_port_transmit(&end->port, route, &departure));
     }
     udp_port_flush(&end->port);
     while (udp_port_receive(&end->port, 64, count_marked, &arrived, NULL) > 0) {
     }
     assert_int_equal(arrived, 40);
-    assert_int_equal(end->port.counters.ways_missed, 0);
+    assert_int_equal(end->port.counters.routes_missed, 0);
     udp_port_close(&end->port);
     address_release(&end->addresses);
     free(end);
@@ -767,15 +767,15 @@ static void test_successor_is_told_nothing(void **state)
 
 static void learn(struct bench *bench, const struct gid *gids, uint32_t count)
 {
-    assert_true(nic_ways_learn(&bench->ways, &bench->av, gids, count));
+    assert_true(nic_routes_learn(&bench->routes, &bench->av, gids, count));
 }
 
 /* EXA-100 */
 static void test_pairs_of_addresses(void **state)
 {
     struct bench *bench = *state;
-    assert_int_equal(bench->ways.own_count, 1);
-    assert_int_equal(nic_ways_count(&bench->ways), 2 * PORTS);
+    assert_int_equal(bench->routes.own_count, 1);
+    assert_int_equal(nic_routes_count(&bench->routes), 2 * PORTS);
     transmit_mix(bench, 3, 2 * PORTS); /* The peer has said nothing: all to its one address. */
     expect_all(bench);
     learn(bench, &bench->b.addresses.entries[1].gid, 1);
@@ -785,7 +785,7 @@ static void test_pairs_of_addresses(void **state)
     learn(bench, NULL, 0);
     transmit_mix(bench, 5, 2 * PORTS);
     expect_all(bench);
-    assert_int_equal(bench->a.port.counters.ways_missed, 0);
+    assert_int_equal(bench->a.port.counters.routes_missed, 0);
 }
 
 /* A peer may name an address that no route leads to. */
@@ -796,11 +796,11 @@ static void test_pair_without_a_route(void **state)
     learn(bench, &nowhere, 1);
     uint32_t arrived = 0;
     transmit(bench, 1, false, ROCE_BTH_BYTES, 0);
-    bench->between[0] = nic_ways_at(&bench->ways, &bench->av, 0);
+    bench->between[0] = nic_routes_at(&bench->routes, &bench->av, 0);
     udp_port_flush(&bench->a.port);
     arrived += udp_port_receive(&bench->b.port, 256, compare, bench, NULL);
     assert_int_equal(arrived, 1);
-    assert_int_equal(bench->a.port.counters.ways_missed, 1);
+    assert_int_equal(bench->a.port.counters.routes_missed, 1);
 }
 
 static uint32_t drop_idle(struct udp_port *port)
@@ -816,24 +816,24 @@ static uint32_t drop_idle(struct udp_port *port)
     return port->links.count;
 }
 
-/* Links that are a way of each other stay as long as either is held, and go together. */
-static void test_links_that_are_ways_go(void **state)
+/* Links that are a route of each other stay as long as either is held, and go together. */
+static void test_links_that_are_routes_go(void **state)
 {
     struct bench *bench = *state;
     struct udp_port *port = &bench->a.port;
-    struct nic_ways other_ways = {0};
+    struct nic_routes other_routes = {0};
     const struct gid *other_self = &bench->a.addresses.entries[1].gid;
     const struct gid *other_peer = &bench->b.addresses.entries[1].gid;
     struct link *other = udp_port_link(port, other_self, other_peer, bench->link->slot);
     const struct nic_av other_av = {.source = *other_self, .destination = *other_peer};
-    assert_true(udp_port_offer_ways(port, other, &other_ways));
+    assert_true(udp_port_offer_routes(port, other, &other_routes));
     learn(bench, other_peer, 1);
-    assert_true(nic_ways_learn(&other_ways, &other_av, &bench->av.destination, 1));
+    assert_true(nic_routes_learn(&other_routes, &other_av, &bench->av.destination, 1));
     for (int lap = 0; lap < 3; lap++) {
         /* By the other link. */
         transmit(bench, 1, false, bench->sent % 89 + ROCE_BTH_BYTES, 100);
-        (void)udp_port_way(port, other, 1, NIC_ECN_NOT);
-        assert_int_equal(bench->link->ways + other->ways, 2);
+        (void)udp_port_route(port, other, 1, NIC_ECN_NOT);
+        assert_int_equal(bench->link->routes + other->routes, 2);
         udp_port_release(port, bench->link);
         assert_int_equal(drop_idle(port), 2); /* The other one leads by it. */
         bench->link =
@@ -899,14 +899,14 @@ static unsigned long packets_sent(const char *interface)
 }
 
 /* The kernel sends a few packets by itself. */
-static void expect_to_leave_by(struct end *end, struct link *link, uint8_t way,
+static void expect_to_leave_by(struct end *end, struct link *link, uint8_t route,
                                const char *interface, const char *other)
 {
     const unsigned long before = packets_sent(interface), others = packets_sent(other);
     struct nic_departure departure = {.av = &plain_av, .headers_bytes = 52};
     end->port.segmenting = false;
     for (int i = 0; i < 100; i++) {
-        struct link *by = udp_port_way(&end->port, link, way, true);
+        struct link *by = udp_port_route(&end->port, link, route, true);
         assert_true(udp_port_transmit(&end->port, by, &departure));
     }
     udp_port_flush(&end->port);
@@ -916,17 +916,17 @@ static void expect_to_leave_by(struct end *end, struct link *link, uint8_t way,
 
 static void try_interfaces(struct end *end, uint32_t first, const struct gid *peer, uint32_t bytes)
 {
-    struct nic_ways ways = {0};
+    struct nic_routes routes = {0};
     struct link *link =
         udp_port_link(&end->port, &end->addresses.entries[first].gid, peer, LOCAL_NO_SLOT);
-    assert_true(udp_port_offer_ways(&end->port, link, &ways));
-    assert_int_equal(nic_ways_count(&ways), 2 * PORTS);
-    assert_int_equal(ways.datagram_bytes, bytes); /* What fits the smaller one. */
-    for (uint8_t way = 1; way < 2 * PORTS; way++) {
-        expect_to_leave_by(end, link, way, way % 2 == 0 ? "nonic0" : "nonic1",
-                           way % 2 == 0 ? "nonic1" : "nonic0");
+    assert_true(udp_port_offer_routes(&end->port, link, &routes));
+    assert_int_equal(nic_routes_count(&routes), 2 * PORTS);
+    assert_int_equal(routes.datagram_bytes, bytes); /* What fits the smaller one. */
+    for (uint8_t route = 1; route < 2 * PORTS; route++) {
+        expect_to_leave_by(end, link, route, route % 2 == 0 ? "nonic0" : "nonic1",
+                           route % 2 == 0 ? "nonic1" : "nonic0");
     }
-    assert_int_equal(end->port.counters.ways_missed, 0);
+    assert_int_equal(end->port.counters.routes_missed, 0);
     assert_int_equal(end->port.counters.send_failed, 0);
 }
 
@@ -982,11 +982,11 @@ static void test_devices_that_are_none(void **state)
 
 static struct link *link_found;
 
-static void *find_way_cancelled(void *context)
+static void *find_route_cancelled(void *context)
 {
     struct bench *bench = context;
     pthread_cancel(pthread_self());
-    link_found = udp_port_way(&bench->a.port, bench->link, PORTS - 1, NIC_ECN_NOT);
+    link_found = udp_port_route(&bench->a.port, bench->link, PORTS - 1, NIC_ECN_NOT);
     pthread_testcancel();
     return NULL;
 }
@@ -997,7 +997,7 @@ static void test_no_thread_is_cancelled_inside(void **state)
     pthread_t thread;
     void *result;
     link_found = NULL;
-    assert_int_equal(pthread_create(&thread, NULL, find_way_cancelled, *state), 0);
+    assert_int_equal(pthread_create(&thread, NULL, find_route_cancelled, *state), 0);
     assert_int_equal(pthread_join(thread, &result), 0);
     assert_ptr_equal(result, PTHREAD_CANCELED);
     assert_non_null(link_found);
@@ -1009,13 +1009,13 @@ static void test_no_thread_is_cancelled_inside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WAYS_TEST(test_way_n_leaves_from_port_n),
-        WAYS_TEST(test_icrc_is_right_by_each_way),
+        WAYS_TEST(test_route_n_leaves_from_port_n),
+        WAYS_TEST(test_icrc_is_right_by_each_route),
         WAYS_TEST(test_identification_of_each_socket),
         WAYS_TEST(test_sockets_are_opened_when_they_are_used),
         WAYS_TEST(test_senders_take_nothing_in),
         WAYS_TEST(test_no_descriptor_left),
-        WAYS_TEST(test_all_ways_share_a_window),
+        WAYS_TEST(test_all_routes_share_a_window),
         WAYS_TEST(test_answers_leave_as_the_newest_packet),
         WAYS_TEST(test_whoever_waits_for_room_asks_again),
         WAYS_TEST(test_numbers_are_drawn),
@@ -1033,7 +1033,7 @@ int main(void)
         PAIR_TEST(test_pairs_of_addresses),
         PAIR_TEST(test_pair_without_a_route),
         PAIR_TEST(test_each_pair_has_a_window),
-        PAIR_TEST(test_links_that_are_ways_go),
+        PAIR_TEST(test_links_that_are_routes_go),
         cmocka_unit_test(test_devices_that_are_none),
         cmocka_unit_test(test_each_address_sends_by_its_interface), /* The last: elsewhere. */
     };

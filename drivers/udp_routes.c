@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * udp_ways - several ways to a peer: from several UDP source ports, between several addresses.
+ * udp_routes - several routes to a peer: from several UDP source ports, between several addresses.
  *
- * Switches choose among equal routes by addresses and ports, so each way has a source port of its
+ * Switches choose among equal routes by addresses and ports, so each route has a source port of its
  * own. A port takes a socket; it only sends, because everything is received at the RoCE port. These
  * sockets are a process's own even where it shares its address, because nothing comes in by them.
  * Like the others they are unconnected and forbid fragmentation, so what the ICRC covers is known
@@ -24,9 +24,9 @@
 #define SOURCE_PORT_SPAN  0x4000
 #define SOURCE_PORT_TRIES 16
 
-/* No peer's part has this number: the first packet that takes a way finds the pairs. */
+/* No peer's part has this number: the first packet that takes a route finds the pairs. */
 #define NOTHING_YET UINT8_MAX
-_Static_assert(NIC_WAYS_TAUGHT_MAX < NOTHING_YET, "it is none of the peer's parts");
+_Static_assert(NIC_ROUTES_TAUGHT_MAX < NOTHING_YET, "it is none of the peer's parts");
 
 static struct udp_link *udp_link_of(struct link *link)
 {
@@ -132,7 +132,7 @@ static const struct udp_sender *sender_of(struct udp_port *port, uint32_t index,
 void udp_senders_steer(struct udp_port *port, uint32_t index)
 {
     const struct address *address = &port->addresses->entries[index];
-    for (uint32_t i = 0; i < NIC_WAYS_MAX && is_steered(port->addresses, address); i++) {
+    for (uint32_t i = 0; i < NIC_ROUTES_MAX && is_steered(port->addresses, address); i++) {
         if (port->senders[index][i].open) {
             (void)steer(port->senders[index][i].fd, address);
         }
@@ -142,7 +142,7 @@ void udp_senders_steer(struct udp_port *port, uint32_t index)
 void udp_senders_close(struct udp_port *port)
 {
     for (uint32_t i = 0; i < ADDRESS_MAX; i++) {
-        for (uint32_t j = 0; j < NIC_WAYS_MAX; j++) {
+        for (uint32_t j = 0; j < NIC_ROUTES_MAX; j++) {
             if (port->senders[i][j].open) {
                 descriptor_close(port->senders[i][j].fd);
             }
@@ -153,7 +153,7 @@ void udp_senders_close(struct udp_port *port)
 void udp_senders_forget(struct udp_port *port)
 {
     for (uint32_t i = 0; i < ADDRESS_MAX; i++) {
-        for (uint32_t j = 0; j < NIC_WAYS_MAX; j++) {
+        for (uint32_t j = 0; j < NIC_ROUTES_MAX; j++) {
             port->senders[i][j] = (struct udp_sender){.fd = -1, .open = true};
         }
     }
@@ -163,7 +163,7 @@ void udp_senders_forget(struct udp_port *port)
 
 void udp_port_use_ports(struct udp_port *port, uint32_t ports)
 {
-    CHECK(ports >= 1 && ports <= NIC_WAYS_MAX);
+    CHECK(ports >= 1 && ports <= NIC_ROUTES_MAX);
     port->ports = (uint8_t)ports;
 }
 
@@ -186,22 +186,22 @@ static const struct address *first_of_word(const struct address_set *set, uint32
     return NULL;
 }
 
-static void fill(const struct udp_port *port, const struct address *self, struct nic_ways *ways)
+static void fill(const struct udp_port *port, const struct address *self, struct nic_routes *routes)
 {
-    ways->ports = port->ports;
-    ways->datagram_bytes = datagram_bytes(self);
-    ways->grant_bytes = udp_port_safe_bytes(port);
-    ways->own_count = 0;
+    routes->ports = port->ports;
+    routes->datagram_bytes = datagram_bytes(self);
+    routes->grant_bytes = udp_port_safe_bytes(port);
+    routes->own_count = 0;
     for (uint32_t word = 0; word < port->addresses->words; word++) {
         const struct address *other =
             word == self->word
                 ? NULL
                 : first_of_word(port->addresses, word, inet_is_ipv4(self->gid.bytes));
-        if (other != NULL && ways->own_count < NIC_WAY_GIDS_MAX) {
-            ways->own[ways->own_count++] = other->gid;
-            ways->datagram_bytes = datagram_bytes(other) < ways->datagram_bytes
-                                       ? datagram_bytes(other)
-                                       : ways->datagram_bytes;
+        if (other != NULL && routes->own_count < NIC_ROUTE_GIDS_MAX) {
+            routes->own[routes->own_count++] = other->gid;
+            routes->datagram_bytes = datagram_bytes(other) < routes->datagram_bytes
+                                         ? datagram_bytes(other)
+                                         : routes->datagram_bytes;
         }
     }
 }
@@ -216,50 +216,50 @@ static void count_from_anywhere(struct udp_link *link)
     }
 }
 
-bool udp_port_offer_ways(struct udp_port *port, struct link *base, struct nic_ways *told)
+bool udp_port_offer_routes(struct udp_port *port, struct link *base, struct nic_routes *told)
 {
     struct udp_link *link = udp_link_of(base);
-    if (link->ways == NULL) {
-        link->ways = calloc(1, sizeof(*link->ways));
-        if (link->ways == NULL) {
+    if (link->routes == NULL) {
+        link->routes = calloc(1, sizeof(*link->routes));
+        if (link->routes == NULL) {
             return false;
         }
         fill(port, &port->addresses->entries[index_of(port, &base->self)], told);
-        link->ways->told = told;
-        link->ways->taught = NOTHING_YET;
-        link->ways->pairs[0] = link;
+        link->routes->told = told;
+        link->routes->taught = NOTHING_YET;
+        link->routes->pairs[0] = link;
         count_from_anywhere(link);
     }
-    return link->ways->told == told;
+    return link->routes->told == told;
 }
 
-void udp_ways_free(struct udp_ways *ways)
+void udp_routes_free(struct udp_routes *routes)
 {
-    for (uint32_t ecn = 0; ecn < 2 && ways != NULL; ecn++) {
-        for (uint32_t i = 0; i < NIC_WAYS_MAX; i++) {
-            free(ways->branches[ecn][i]);
+    for (uint32_t ecn = 0; ecn < 2 && routes != NULL; ecn++) {
+        for (uint32_t i = 0; i < NIC_ROUTES_MAX; i++) {
+            free(routes->route_links[ecn][i]);
         }
     }
-    free(ways);
+    free(routes);
 }
 
-void udp_ways_forget_sockets(struct udp_ways *ways)
+void udp_routes_forget_sockets(struct udp_routes *routes)
 {
-    for (uint32_t ecn = 0; ecn < 2 && ways != NULL; ecn++) {
-        for (uint32_t i = 0; i < NIC_WAYS_MAX; i++) {
-            if (ways->branches[ecn][i] != NULL) {
-                ways->branches[ecn][i]->fd = -1;
+    for (uint32_t ecn = 0; ecn < 2 && routes != NULL; ecn++) {
+        for (uint32_t i = 0; i < NIC_ROUTES_MAX; i++) {
+            if (routes->route_links[ecn][i] != NULL) {
+                routes->route_links[ecn][i]->fd = -1;
             }
         }
     }
 }
 
-void udp_ways_note_markable(struct udp_ways *ways, int fd)
+void udp_routes_note_markable(struct udp_routes *routes, int fd)
 {
-    for (uint32_t ecn = 0; ecn < 2 && ways != NULL; ecn++) {
-        for (uint32_t i = 0; i < NIC_WAYS_MAX; i++) {
-            if (ways->branches[ecn][i] != NULL && ways->branches[ecn][i]->fd == fd) {
-                ways->branches[ecn][i]->socket_ecn = UDP_ECT_0;
+    for (uint32_t ecn = 0; ecn < 2 && routes != NULL; ecn++) {
+        for (uint32_t i = 0; i < NIC_ROUTES_MAX; i++) {
+            if (routes->route_links[ecn][i] != NULL && routes->route_links[ecn][i]->fd == fd) {
+                routes->route_links[ecn][i]->socket_ecn = UDP_ECT_0;
             }
         }
     }
@@ -267,22 +267,23 @@ void udp_ways_note_markable(struct udp_ways *ways, int fd)
 
 /* The kernel's number, because what the NIC draws itself can be computed from keys that peers got.
  * Without one nothing is challenged, and nothing proven. */
-void udp_ways_draw(const struct udp_ways *ways)
+void udp_routes_draw(const struct udp_routes *routes)
 {
     uint64_t drawn;
-    if (UNLIKELY(ways->told->random == 0) && random_secret(&drawn, sizeof(drawn))) {
-        ways->told->random = drawn;
+    if (UNLIKELY(routes->told->random == 0) && random_secret(&drawn, sizeof(drawn))) {
+        routes->told->random = drawn;
     }
 }
 
-/* -- Ways in use --------------------------------------------------------------------------------*/
+/* -- Routes in use
+ * --------------------------------------------------------------------------------*/
 
 /* Is there a route? Nothing is sent. */
-static bool leads_there(const struct udp_port *port, const struct nic_way *way)
+static bool leads_there(const struct udp_port *port, const struct nic_route *route)
 {
-    const struct address *address = &port->addresses->entries[index_of(port, &way->source)];
+    const struct address *address = &port->addresses->entries[index_of(port, &route->source)];
     const union socket_address to =
-        socket_address_of(way->destination.bytes, ROCE_UDP_PORT, address->interface_index);
+        socket_address_of(route->destination.bytes, ROCE_UDP_PORT, address->interface_index);
     const int fd = make_socket(port->addresses, address);
     const bool leads =
         fd >= 0 && bind_to(fd, address, 0) && connect(fd, &to.any, socket_address_bytes(&to)) == 0;
@@ -299,107 +300,108 @@ static struct nic_av path_of(const struct udp_link *link)
 /* A pair of addresses is a link like any other: a socket of the peer's, whose buffer is counted. It
  * stays as long as it is one. */
 static struct udp_link *pair_of(struct udp_port *port, struct udp_link *link,
-                                const struct nic_way *way)
+                                const struct nic_route *route)
 {
     struct udp_link *pair =
-        leads_there(port, way)
-            ? udp_find_link(port, &way->source, &way->destination, link->link.slot, 0)
+        leads_there(port, route)
+            ? udp_find_link(port, &route->source, &route->destination, link->link.slot, 0)
             : NULL;
-    port->counters.ways_missed += pair == NULL;
+    port->counters.routes_missed += pair == NULL;
     return pair != NULL ? pair : link;
 }
 
 static void leave_pairs(struct udp_link *link)
 {
-    struct udp_ways *ways = link->ways;
-    for (uint32_t i = 1; i < ways->pair_count; i++) {
-        ways->pairs[i]->link.ways--;
+    struct udp_routes *routes = link->routes;
+    for (uint32_t i = 1; i < routes->pair_count; i++) {
+        routes->pairs[i]->link.routes--;
     }
-    ways->pair_count = 0;
-    ways->taught = NOTHING_YET;
+    routes->pair_count = 0;
+    routes->taught = NOTHING_YET;
 }
 
-/* What a branch counts for remembers it as the newest. */
-static void forget_branch(const struct udp_link *branch)
+/* The link of route 0 remembers it as the newest. */
+static void forget_route_link(const struct udp_link *route_link)
 {
-    struct udp_ways *ways = branch->trunk->ways;
-    if (ways != NULL && ways->newest == branch) {
-        ways->newest = NULL;
+    struct udp_routes *routes = route_link->first->routes;
+    if (routes != NULL && routes->newest == route_link) {
+        routes->newest = NULL;
     }
 }
 
-void udp_ways_rest(struct udp_link *link)
+void udp_routes_rest(struct udp_link *link)
 {
-    struct udp_ways *ways = link->ways;
-    for (uint32_t ecn = 0; ecn < 2 && ways != NULL; ecn++) {
-        for (uint32_t i = 0; i < NIC_WAYS_MAX; i++) {
-            if (ways->branches[ecn][i] != NULL) {
-                forget_branch(ways->branches[ecn][i]);
-                ways->branches[ecn][i]->trunk = link;
+    struct udp_routes *routes = link->routes;
+    for (uint32_t ecn = 0; ecn < 2 && routes != NULL; ecn++) {
+        for (uint32_t i = 0; i < NIC_ROUTES_MAX; i++) {
+            if (routes->route_links[ecn][i] != NULL) {
+                forget_route_link(routes->route_links[ecn][i]);
+                routes->route_links[ecn][i]->first = link;
             }
         }
     }
-    if (ways != NULL) {
+    if (routes != NULL) {
         leave_pairs(link);
     }
 }
 
 static void find_pairs(struct udp_port *port, struct udp_link *link)
 {
-    struct udp_ways *ways = link->ways;
+    struct udp_routes *routes = link->routes;
     const struct nic_av av = path_of(link);
     leave_pairs(link);
-    ways->pair_count = (uint8_t)nic_ways_pairs(ways->told);
-    for (uint32_t i = 1; i < ways->pair_count; i++) {
-        const struct nic_way way = nic_ways_at(ways->told, &av, i);
-        ways->pairs[i] = pair_of(port, link, &way);
-        ways->pairs[i]->link.ways++;
+    routes->pair_count = (uint8_t)nic_routes_pairs(routes->told);
+    for (uint32_t i = 1; i < routes->pair_count; i++) {
+        const struct nic_route route = nic_routes_at(routes->told, &av, i);
+        routes->pairs[i] = pair_of(port, link, &route);
+        routes->pairs[i]->link.routes++;
     }
 }
 
-/* Makes `branch` lead by that way. A way that cannot be had is way 0 under another number. */
-static void aim_branch(struct udp_port *port, struct udp_link *link, struct udp_link *branch,
-                       uint32_t number, bool ecn_capable)
+/* Makes `route_link` lead by that route. A route that cannot be had is route 0 under another
+ * number. */
+static void aim_route_link(struct udp_port *port, struct udp_link *link,
+                           struct udp_link *route_link, uint32_t number, bool ecn_capable)
 {
     const struct nic_av av = path_of(link);
-    const struct nic_way way = nic_ways_at(link->ways->told, &av, number);
-    struct udp_link *pair = link->ways->pairs[way.pair];
+    const struct nic_route route = nic_routes_at(link->routes->told, &av, number);
+    struct udp_link *pair = link->routes->pairs[route.pair];
     const uint32_t index = index_of(port, &pair->link.self);
     const struct address *address = &port->addresses->entries[index];
-    const bool own_port = way.port > 0 || (pair != link && is_steered(port->addresses, address));
-    const struct udp_sender *sender = own_port ? sender_of(port, index, way.port) : NULL;
-    udp_init_link(port, branch, address, &pair->link.peer, pair->link.slot, 0);
-    branch->link.stem = &link->link;
-    branch->trunk = pair;
-    branch->ecn = ecn_capable ? UDP_ECT_0 : 0;
+    const bool own_port = route.port > 0 || (pair != link && is_steered(port->addresses, address));
+    const struct udp_sender *sender = own_port ? sender_of(port, index, route.port) : NULL;
+    udp_init_link(port, route_link, address, &pair->link.peer, pair->link.slot, 0);
+    route_link->link.first = &link->link;
+    route_link->first = pair;
+    route_link->ecn = ecn_capable ? UDP_ECT_0 : 0;
     if (sender != NULL) {
-        branch->fd = sender->fd;
-        branch->socket_ecn = 0;
-        branch->flow.source_port = sender->port;
+        route_link->fd = sender->fd;
+        route_link->socket_ecn = 0;
+        route_link->flow.source_port = sender->port;
     }
-    port->counters.ways_missed += own_port && sender == NULL;
+    port->counters.routes_missed += own_port && sender == NULL;
 }
 
 /* Packets of the batch refer to links, so they leave before those lead elsewhere. */
 static void follow_peer(struct udp_port *port, struct udp_link *link)
 {
-    struct udp_ways *ways = link->ways;
+    struct udp_routes *routes = link->routes;
     udp_port_flush(port);
     find_pairs(port, link);
     for (uint32_t ecn = 0; ecn < 2; ecn++) {
-        for (uint32_t i = 0; i < NIC_WAYS_MAX; i++) {
-            if (ways->branches[ecn][i] != NULL) {
-                forget_branch(ways->branches[ecn][i]);
-                aim_branch(port, link, ways->branches[ecn][i], i, ecn);
+        for (uint32_t i = 0; i < NIC_ROUTES_MAX; i++) {
+            if (routes->route_links[ecn][i] != NULL) {
+                forget_route_link(routes->route_links[ecn][i]);
+                aim_route_link(port, link, routes->route_links[ecn][i], i, ecn);
             }
         }
     }
-    ways->newest = NULL;
-    ways->taught = ways->told->taught;
+    routes->newest = NULL;
+    routes->taught = routes->told->taught;
 }
 
 /* What must not be marked, though it leaves from a socket that lets routers mark: for links that
- * have no ways, too. Without memory it may be marked. */
+ * have no routes, too. Without memory it may be marked. */
 static struct link *unmarked_link(struct udp_link *link)
 {
     if (link->unmarked == NULL) {
@@ -409,7 +411,7 @@ static struct link *unmarked_link(struct udp_link *link)
         }
         *link->unmarked = *link;
         link->unmarked->ecn = 0;
-        link->unmarked->ways = NULL;
+        link->unmarked->routes = NULL;
         link->unmarked->unmarked = NULL;
         link->unmarked->in_flush = false;
         list_init(&link->unmarked->link.parked);
@@ -419,42 +421,45 @@ static struct link *unmarked_link(struct udp_link *link)
     return &link->unmarked->link;
 }
 
-/* What changed is followed, and a way that nobody took before is made. Sockets are opened for it:
+/* What changed is followed, and a route that nobody took before is made. Sockets are opened for it:
  * rarely, but under the NIC's lock. */
-static void find_way(struct udp_port *port, struct udp_link *link, uint8_t way, bool ecn_capable)
+static void find_route(struct udp_port *port, struct udp_link *link, uint8_t route,
+                       bool ecn_capable)
 {
-    struct udp_link **branch = &link->ways->branches[ecn_capable][way];
-    if (link->ways->taught != link->ways->told->taught) {
+    struct udp_link **route_link = &link->routes->route_links[ecn_capable][route];
+    if (link->routes->taught != link->routes->told->taught) {
         follow_peer(port, link);
     }
-    if (*branch == NULL) {
-        *branch = malloc(sizeof(**branch));
-        if (*branch != NULL) {
-            aim_branch(port, link, *branch, way, ecn_capable);
+    if (*route_link == NULL) {
+        *route_link = malloc(sizeof(**route_link));
+        if (*route_link != NULL) {
+            aim_route_link(port, link, *route_link, route, ecn_capable);
         }
     }
 }
 
-struct link *udp_port_way(struct udp_port *port, struct link *base, uint8_t way, enum nic_ecn ecn)
+struct link *udp_port_route(struct udp_port *port, struct link *base, uint8_t route,
+                            enum nic_ecn ecn)
 {
     struct udp_link *link = udp_link_of(base);
-    struct udp_ways *ways = link->ways;
+    struct udp_routes *routes = link->routes;
     const bool ecn_capable = ecn == NIC_ECN_CAPABLE;
-    CHECK(base->kind == LINK_UDP && way < NIC_WAYS_MAX);
-    if (way == 0 && udp_link_suits(base, ecn)) {
+    CHECK(base->kind == LINK_UDP && route < NIC_ROUTES_MAX);
+    if (route == 0 && udp_link_suits(base, ecn)) {
         return base;
     }
-    if (way == 0 && !ecn_capable) {
+    if (route == 0 && !ecn_capable) {
         return unmarked_link(link);
     }
-    CHECK(ways != NULL && ecn != NIC_ECN_OF_PATH);
-    if (UNLIKELY(ways->taught != ways->told->taught || ways->branches[ecn_capable][way] == NULL)) {
+    CHECK(routes != NULL && ecn != NIC_ECN_OF_PATH);
+    if (UNLIKELY(routes->taught != routes->told->taught ||
+                 routes->route_links[ecn_capable][route] == NULL)) {
         const int cancellation = uncancelled_begin();
-        find_way(port, link, way, ecn_capable);
+        find_route(port, link, route, ecn_capable);
         uncancelled_end(cancellation);
     }
-    struct udp_link *branch = ways->branches[ecn_capable][way];
-    return branch != NULL ? &branch->link : base;
+    struct udp_link *route_link = routes->route_links[ecn_capable][route];
+    return route_link != NULL ? &route_link->link : base;
 }
 
 const struct inet_flow *udp_link_flow(const struct link *link)
