@@ -146,6 +146,29 @@ static bool answer_is_bad(const struct plan *plan, const struct request *request
            packets_of(request, plan->mtu[A]) != packets_of(request, plan->mtu[B]);
 }
 
+/* A's first PSN is the one that B expects. `before` is the turn before this one; NULL: none. */
+static bool begins_alike(const struct turn *turn, const struct turn *before)
+{
+    if (turn->restart[A] && turn->restart[B]) {
+        return turn->send_psn == turn->receive_psn;
+    }
+    return before != NULL && !turn->restart[A] && !turn->restart[B] && begins_alike(before, NULL);
+}
+
+/* Has the turn a READ or an atomic? One that B takes for an old one, which it does not know, gets no
+ * answer. A sends it again whenever a later packet is acknowledged, and gives up after retry_cnt
+ * times; how far behind it A has sent by then is a matter of time. */
+static bool wants_responses(const struct turn *turn)
+{
+    for (uint32_t i = 0; i < turn->count; i++) {
+        const enum ibv_wr_opcode opcode = turn->requests[i].opcode;
+        if (opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Where A stands after a round in which all went well. */
 static uint32_t psn_behind(const struct plan *plan, const struct turn *turn)
 {
@@ -164,16 +187,8 @@ static void draw_psns(struct turn *turn)
     turn->receive_psn = (turn->send_psn + (once_in(4) ? ahead - 4 : 0)) & 0xffffff;
 }
 
-static void draw_turn(const struct plan *plan, struct turn *turn, const struct turn *before)
+static void draw_restarts(const struct plan *plan, struct turn *turn, const struct turn *before)
 {
-    turn->access = draw_access();
-    turn->count = 1 + (uint32_t)draw(REQUESTS);
-    turn->as_list = once_in(3);
-    for (uint32_t i = 0; i < turn->count; i++) {
-        draw_request(&turn->requests[i], i);
-        /* Whether B has executed later requests by then would be a matter of time. */
-        turn->as_list &= !answer_is_bad(plan, &turn->requests[i]);
-    }
     draw_psns(turn);
     if (before == NULL) {
         turn->restart[A] = turn->restart[B] = true;
@@ -187,6 +202,20 @@ static void draw_turn(const struct plan *plan, struct turn *turn, const struct t
         turn->send_psn = once_in(2) ? before->send_psn : psn_behind(plan, before);
         turn->receive_psn = once_in(2) ? before->receive_psn : psn_behind(plan, before);
     }
+}
+
+static void draw_turn(const struct plan *plan, struct turn *turn, const struct turn *before)
+{
+    turn->access = draw_access();
+    turn->count = 1 + (uint32_t)draw(REQUESTS);
+    turn->as_list = once_in(3);
+    for (uint32_t i = 0; i < turn->count; i++) {
+        draw_request(&turn->requests[i], i);
+        /* Whether B has executed later requests by then would be a matter of time. */
+        turn->as_list &= !answer_is_bad(plan, &turn->requests[i]);
+    }
+    draw_restarts(plan, turn, before);
+    turn->as_list &= begins_alike(turn, before) || !wants_responses(turn);
 }
 
 static void draw_plan(struct plan *plan)
