@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -58,6 +57,7 @@ static void drop_question(struct services *services, struct question *question)
 
 /* A port is its owner's alone: what a child inherits would hold it when the owner is gone. */
 struct list services_opened = {&services_opened, &services_opened};
+pthread_mutex_t services_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void close_fd(int *fd)
 {
@@ -67,6 +67,9 @@ static void close_fd(int *fd)
     }
 }
 
+/* The lock is not held over fork: a thread that claims has its NIC's lock already, which whoever
+ * forks holds by then (kernel/process.c). So the list is whole, but for a claim that another NIC of
+ * the parent was just making: that port stays with the child until it ends. */
 static void forget_parents(void)
 {
     for (struct list *node = services_opened.next; node != &services_opened; node = node->next) {
@@ -84,13 +87,13 @@ static void forget_parents(void)
         close_fd(&services->fd);
     }
     list_init(&services_opened);
+    pthread_mutex_init(&services_lock, NULL);
 }
 
-/* Once, in a process (twice does no harm); without memory for it now, at the next time. False with
- * errno. */
+/* Once in a process; without memory for it now, at the next time. False with errno. Locked. */
 static bool watch_for_fork(void)
 {
-    static atomic_bool watching;
+    static bool watching;
     const int failure = watching ? 0 : pthread_atfork(NULL, NULL, forget_parents);
     if (failure != 0) {
         errno = failure;
@@ -102,16 +105,18 @@ static bool watch_for_fork(void)
 
 bool services_open(struct services *services, const struct service_owner *self)
 {
+    pthread_mutex_lock(&services_lock);
     *services = (struct services){
         .fd = watch_for_fork() ? descriptor_own(epoll_create1(EPOLL_CLOEXEC)) : -1, .self = *self};
     list_init(&services->claims);
     list_init(&services->questions);
     list_init(&services->node);
-    if (services->fd < 0) {
-        return false;
+    const bool opened = services->fd >= 0;
+    if (opened) {
+        list_append(&services_opened, &services->node);
     }
-    list_append(&services_opened, &services->node);
-    return true;
+    pthread_mutex_unlock(&services_lock);
+    return opened;
 }
 
 void services_close(struct services *services)
@@ -125,7 +130,9 @@ void services_close(struct services *services)
     while (!list_empty(&services->questions)) {
         drop_question(services, CONTAINER_OF(services->questions.next, struct question, node));
     }
+    pthread_mutex_lock(&services_lock);
     list_remove(&services->node);
+    pthread_mutex_unlock(&services_lock);
     close_fd(&services->fd);
 }
 

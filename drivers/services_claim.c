@@ -242,8 +242,19 @@ static int claim_one(struct service *service, const uint8_t address[16], uint16_
     return failure != 0 ? failure : bind_name(&service->own, &own);
 }
 
-static int claim(struct services *services, uint16_t port_space, const uint8_t address[16],
-                 bool ipv6_only, uint16_t port, struct service **service)
+static void release(struct service *service)
+{
+    INVARIANTS(service_check(service));
+    list_remove(&service->node);
+    services_let_go(service->services, &service->own, true);
+    for (size_t i = 0; i < COUNT_OF(service->doors); i++) {
+        services_let_go(service->services, &service->doors[i], service->any);
+    }
+    free(service);
+}
+
+static int claim_locked(struct services *services, uint16_t port_space, const uint8_t address[16],
+                        bool ipv6_only, uint16_t port, struct service **service)
 {
     struct service *made = calloc(1, sizeof(*made));
     if (made == NULL) {
@@ -257,11 +268,22 @@ static int claim(struct services *services, uint16_t port_space, const uint8_t a
     list_append(&services->claims, &made->node);
     INVARIANTS(service_check(made));
     if (failure != 0) {
-        services_release(made);
+        release(made);
         return failure;
     }
     *service = made;
     return 0;
+}
+
+/* Another NIC of this process may be about to claim, or to give back, the same port of another
+ * address: it holds the door together with us. */
+static int claim(struct services *services, uint16_t port_space, const uint8_t address[16],
+                 bool ipv6_only, uint16_t port, struct service **service)
+{
+    pthread_mutex_lock(&services_lock);
+    const int failure = claim_locked(services, port_space, address, ipv6_only, port, service);
+    pthread_mutex_unlock(&services_lock);
+    return failure;
 }
 
 int services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
@@ -317,11 +339,7 @@ int services_offer(struct services *services, struct service *service)
 
 void services_release(struct service *service)
 {
-    INVARIANTS(service_check(service));
-    list_remove(&service->node);
-    services_let_go(service->services, &service->own, true);
-    for (size_t i = 0; i < COUNT_OF(service->doors); i++) {
-        services_let_go(service->services, &service->doors[i], service->any);
-    }
-    free(service);
+    pthread_mutex_lock(&services_lock);
+    release(service);
+    pthread_mutex_unlock(&services_lock);
 }

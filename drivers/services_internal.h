@@ -10,6 +10,7 @@
 #ifndef DRIVERS_SERVICES_INTERNAL_H
 #define DRIVERS_SERVICES_INTERNAL_H
 
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/un.h>
@@ -69,7 +70,10 @@ MUST_USE bool services_watch(struct services *services, int fd, void *what);
  * has a copy of the descriptor. */
 void services_let_go(const struct services *services, int *descriptor, bool ours);
 
-/* All services of this process, by `node`. */
+/* All services of this process, by `node`: one of each NIC. The NICs have locks of their own, so
+ * services_lock is held by a thread that changes the list or a NIC's claims, or looks at those of
+ * another NIC. */
 extern struct list services_opened;
+extern pthread_mutex_t services_lock;
 
 #endif
