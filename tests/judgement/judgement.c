@@ -155,8 +155,8 @@ static bool begins_alike(const struct turn *turn, const struct turn *before)
     return before != NULL && !turn->restart[A] && !turn->restart[B] && begins_alike(before, NULL);
 }
 
-/* Has the turn a READ or an atomic? One that B takes for an old one, which it does not know, gets no
- * answer. A sends it again whenever a later packet is acknowledged, and gives up after retry_cnt
+/* Has the turn a READ or an atomic? One that B takes for an old one, which it does not know, gets
+ * no answer. A sends it again whenever a later packet is acknowledged, and gives up after retry_cnt
  * times; how far behind it A has sent by then is a matter of time. */
 static bool wants_responses(const struct turn *turn)
 {
