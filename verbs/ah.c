@@ -30,6 +30,7 @@ int av_find_lid(struct live *live, struct ibv_ah_attr *attr)
     if (attr->is_global || attr->dlid == 0) {
         return 0;
     }
+    CHECK(!live_is_strict(live)); /* By that rule a LID leads nowhere. */
     if (!live_gid_of_lid(live, attr->dlid, &gid)) {
         return shortage_is(errno) ? errno : 0;
     }
@@ -38,6 +39,8 @@ int av_find_lid(struct live *live, struct ibv_ah_attr *attr)
     memcpy(attr->grh.dgid.raw, gid.bytes, sizeof(attr->grh.dgid.raw));
     return 0;
 }
+
+_Static_assert(LIVE_GIDS_MAX <= 0x80, "an index of the GID table fits into an address vector");
 
 int av_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_av *av)
 {
@@ -76,6 +79,14 @@ void av_to_attr(const struct nic_av *av, struct ibv_ah_attr *attr)
     }
 }
 
+/* (locked) It keeps its domain, and its address vector leads somewhere. */
+static void ah_check(const struct verbs_ah *ah)
+{
+    CHECK(ah->pd != NULL && ah->pd->users > 0);
+    CHECK(ah->av.link != NULL);
+    CHECK(!all_zero(ah->av.destination.bytes, sizeof(ah->av.destination.bytes)));
+}
+
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     struct verbs_ah *ah = object_make(pd->context, sizeof(*ah));
@@ -95,6 +106,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     if (reason == 0) {
         ah->pd = pd_core(pd);
         ah->pd->users++;
+        INVARIANTS(ah_check(ah));
     }
     live_unlock(live);
     if (reason != 0) {
@@ -110,6 +122,8 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
 {
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    INVARIANTS(ah_check(ah_of(ibv)));
+    CHECK(ah_of(ibv)->pd->users > 0);
     ah_of(ibv)->pd->users--;
     live_release(live, &ah_of(ibv)->av);
     live_unlock(live);
@@ -140,6 +154,7 @@ static int index_of(struct live *live, const union ibv_gid *gid)
     for (uint32_t i = 0; i < live_gid_count(live); i++) {
         const struct gid own = live_own_gid(live, i);
         if (memcmp(own.bytes, gid->raw, sizeof(gid->raw)) == 0) {
+            CHECK(i < LIVE_GIDS_MAX);
             return (int)i;
         }
     }

@@ -49,8 +49,26 @@ static uint32_t room(const struct size *size)
     return (uint32_t)((CHUNK_BYTES - line_aligned(sizeof(struct chunk))) / size->bytes);
 }
 
+/* A block that is not in use is in the list of free ones, or was never in use; a chunk with room is
+ * in its size's list. */
+static void chunk_check(const struct chunk *chunk)
+{
+    CHECK(chunk->used <= chunk->fresh && chunk->fresh <= room(chunk->size));
+    CHECK((chunk->free == NULL) == (chunk->used == chunk->fresh));
+    CHECK(list_empty(&chunk->node) == (chunk->used == room(chunk->size)));
+    list_check(&chunk->node);
+}
+
+static bool has_block(const struct chunk *chunk, const void *block)
+{
+    const size_t at = (size_t)((const uint8_t *)block - (const uint8_t *)chunk);
+    const size_t in_blocks = at - line_aligned(sizeof(*chunk));
+    return in_blocks % chunk->size->bytes == 0 && in_blocks / chunk->size->bytes < chunk->fresh;
+}
+
 static struct size *size_of(size_t bytes)
 {
+    CHECK(bytes == line_aligned(bytes) && bytes <= BLOCK_BYTES_MAX);
     for (uint32_t i = 0; i < blocks.count; i++) {
         if (blocks.sizes[i].bytes == bytes) {
             return &blocks.sizes[i];
@@ -86,6 +104,7 @@ static struct chunk *new_chunk(struct size *size)
 {
     struct chunk *chunk = map_chunk();
     if (chunk != NULL) {
+        CHECK(((uintptr_t)chunk & (CHUNK_BYTES - 1)) == 0); /* Its blocks find it by that. */
         chunk->size = size;
         list_init(&chunk->node);
         list_append(&size->chunks, &chunk->node);
@@ -101,6 +120,8 @@ static void *take_from_chunk(struct size *size)
     if (chunk == NULL) {
         return NULL;
     }
+    INVARIANTS(chunk_check(chunk));
+    CHECK(chunk->size == size && chunk->used < room(size));
     void *block = chunk->free;
     if (block != NULL) {
         chunk->free = chunk->free->next;
@@ -113,6 +134,8 @@ static void *take_from_chunk(struct size *size)
     if (chunk->used == room(size)) {
         list_remove(&chunk->node);
     }
+    INVARIANTS(chunk_check(chunk));
+    INVARIANTS(CHECK(has_block(chunk, block)));
     return block;
 }
 
@@ -120,12 +143,16 @@ static void give_to_chunk(struct chunk *chunk, void *block)
 {
     struct size *size = chunk->size;
     struct free_block *freed = block;
+    INVARIANTS(chunk_check(chunk));
+    INVARIANTS(CHECK(has_block(chunk, block)));
+    CHECK(chunk->used > 0);
     if (chunk->used == room(size)) {
         list_append(&size->chunks, &chunk->node);
     }
     freed->next = chunk->free;
     chunk->free = freed;
     chunk->used--;
+    INVARIANTS(chunk_check(chunk));
     /* One stays, or a program at the border would map and unmap it for every block. */
     const bool alone = size->chunks.next == &chunk->node && size->chunks.previous == &chunk->node;
     if (chunk->used == 0 && !alone) {
@@ -159,6 +186,7 @@ static void forget_loner(size_t bytes)
     pthread_mutex_lock(&blocks.mutex);
     struct size *size = bytes <= BLOCK_BYTES_MAX ? size_of(bytes) : NULL;
     if (size != NULL) {
+        CHECK(size->loners > 0 && size->loners <= LONERS_MAX);
         size->loners--;
     }
     pthread_mutex_unlock(&blocks.mutex);

@@ -30,6 +30,7 @@ EXPORT void *ibv_alloc_buf(struct ibv_pd *pd, size_t bytes, struct ibv_buf **buf
         object_free(pd->context, made);
         return fail(reason);
     }
+    CHECK(bytes > 0); /* mmap refuses none. */
     *made = (struct ibv_buf){.pd = pd, .memory = memory, .bytes = bytes};
     *buffer = made;
     initialised(buffer, sizeof(*buffer));

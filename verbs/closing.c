@@ -56,6 +56,7 @@ static void end_qp(struct live *live, struct qp *core)
     live_withdraw_qp(live, core);
     const struct nic_av av = *qp_av(core);
     CHECK(qp_modify(core, &reset, QP_ATTR_STATE, live_now(live)) == STATUS_OK);
+    CHECK(!nic_is_attached(live_nic(live), core));
     live_release(live, &av);
 }
 
@@ -83,10 +84,12 @@ void context_end_objects(struct live *live, uint64_t file)
         if (is_gone(context_of_region(region), file)) {
             live_withdraw_region(live, region);
             region_shut(nic_regions(nic), region);
+            CHECK(region->bound == NULL && (region->kind != REGION_MEMORY || region->bytes == 0));
         }
     }
     for (uint32_t at = 0; (srq = nic_each_srq(nic, &at)) != NULL;) {
         if (is_gone(CONTAINER_OF(srq, struct verbs_srq, core)->ibv.context, file)) {
+            CHECK(srq->number != 0); /* Only those that requests can name are in the table. */
             srq_leave(nic, srq);
         }
     }
@@ -108,7 +111,10 @@ bool context_hold(struct ibv_context *ibv)
 void context_release(struct ibv_context *ibv)
 {
     struct context *context = context_of(ibv);
-    if (atomic_fetch_sub(&context->holders, 1) == 1) {
+    const uint32_t before = atomic_fetch_sub(&context->holders, 1);
+    CHECK(before > 0);
+    if (before == 1) {
+        CHECK(is_closed(ibv)); /* The program was the holder that never goes before that. */
         context_free(context);
     }
 }

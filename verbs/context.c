@@ -22,6 +22,15 @@ static struct {
     uint32_t last_number;
 } contexts = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&contexts.all, &contexts.all}};
 
+/* (mutex) A context has holders until it goes: the program, until it closes the context, and each
+ * object that was made on it. */
+static void context_check(const struct context *context)
+{
+    CHECK(context->live != NULL);
+    CHECK(context->number != 0 && context->number <= contexts.last_number);
+    list_check(&context->node);
+}
+
 /* The descriptor that programs duplicate and pass on to import a device by: nothing is behind it
  * but an inode to know it by. */
 static bool identify(int fd, uint64_t *file)
@@ -81,6 +90,7 @@ static struct ibv_context *make(struct ibv_device *device, int fd)
     atomic_init(&context->holders, 1);
     context->number = ++contexts.last_number;
     list_append(&contexts.all, &context->node);
+    INVARIANTS(context_check(context));
     pthread_mutex_unlock(&contexts.mutex);
     return ibv;
 }
@@ -147,6 +157,7 @@ void context_each(void (*visit)(void *state, struct context *context), void *sta
 {
     pthread_mutex_lock(&contexts.mutex);
     for (struct list *node = contexts.all.next; node != &contexts.all; node = node->next) {
+        INVARIANTS(context_check(CONTAINER_OF(node, struct context, node)));
         visit(state, CONTAINER_OF(node, struct context, node));
     }
     pthread_mutex_unlock(&contexts.mutex);
@@ -155,6 +166,8 @@ void context_each(void (*visit)(void *state, struct context *context), void *sta
 void context_free(struct context *context)
 {
     pthread_mutex_lock(&contexts.mutex);
+    INVARIANTS(context_check(context));
+    CHECK(list_empty(&context->events)); /* It was closed, and is told nothing since then. */
     list_remove(&context->node);
     pthread_mutex_unlock(&contexts.mutex);
     pthread_mutex_destroy(&context->verbs.context.mutex);

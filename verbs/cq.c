@@ -46,6 +46,18 @@ void cq_in_child(void)
     pthread_mutex_init(&queues.mutex, NULL);
 }
 
+/* (locked) The ring is the core's, and has its entries; a parent domain is named where the program
+ * may have given the memory. */
+static void verbs_cq_check(const struct verbs_cq *cq)
+{
+    cq_check(&cq->core);
+    CHECK(cq->core.ring == cq->ring);
+    CHECK(((size_t)cq->core.mask + 1) * sizeof(*cq->ring) <= cq->memory.bytes);
+    CHECK(!cq->memory.lent || cq->parent != NULL);
+    list_check(&cq->core.notify);
+    CHECK(list_empty(&cq->core.event_link) == (cq->core.events == 0));
+}
+
 /* -- Creation -----------------------------------------------------------------------------------*/
 
 static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, void *cq_context,
@@ -80,6 +92,7 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
     cq->ex.channel = channel;
     cq->ex.cq_context = cq_context;
     cq->ex.cqe = (int)entries;
+    INVARIANTS(verbs_cq_check(cq));
     pthread_mutex_init(&cq->ex.mutex, NULL);
     pthread_cond_init(&cq->ex.cond, NULL);
     if (channel != NULL) {
@@ -107,11 +120,13 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     struct verbs_cq *cq = cq_of(ibv);
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    INVARIANTS(verbs_cq_check(cq));
     if (cq->core.users > 0) {
         live_unlock(live);
         return EBUSY;
     }
     nic_forget_cq(&cq->core);
+    INVARIANTS(CHECK(list_empty(&cq->core.notify) && cq->core.events == 0));
     live_unlock(live);
     leave(cq);
     event_forget(context_of(ibv->context), cq);
@@ -145,6 +160,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
     }
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    INVARIANTS(verbs_cq_check(cq));
     const bool fits = cq_count(&cq->core) <= (uint32_t)cqe;
     if (fits) {
         const struct memory old = cq->memory;
@@ -153,6 +169,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
         ring = cq_resize(&cq->core, (uint32_t)cqe, ring);
         memory = old;
         ibv->cqe = cqe;
+        INVARIANTS(verbs_cq_check(cq));
     }
     live_unlock(live);
     memory_give(cq->parent, ring, &memory, MEMORY_CQ);
@@ -201,6 +218,7 @@ static void to_wc(const struct completion *completion, struct ibv_wc *wc)
 static ALWAYS_INLINE uint32_t poll_locked(struct live *live, struct verbs_cq *cq,
                                           struct completion *out, uint32_t count)
 {
+    INVARIANTS(verbs_cq_check(cq));
     const bool armed = cq->core.arming != CQ_NOT_ARMED;
     const uint32_t found = cq_poll(&cq->core, out, count);
     if (found > 0) {
@@ -224,6 +242,7 @@ static ALWAYS_INLINE int poll_wc(struct ibv_cq *ibv, int count, struct ibv_wc *w
         const uint32_t most = left < COUNT_OF(completions) ? left : COUNT_OF(completions);
         const uint32_t found = total == 0 ? poll_locked(live, cq, completions, most)
                                           : cq_poll(&cq->core, completions, most);
+        INVARIANTS(CHECK(found <= most));
         if (strict) {
             slots_polled(live_nic(live), completions, found);
         }
@@ -270,6 +289,7 @@ static struct verbs_cq *ex_of(struct ibv_cq_ex *ex)
 /* The fields programs read directly. */
 static void show_current(struct verbs_cq *cq)
 {
+    INVARIANTS(CHECK(cq->current.qpn != 0)); /* A completion was taken. */
     explain(&cq->current);
     cq->ex.status = (enum ibv_wc_status)cq->current.status;
     cq->ex.wr_id = cq->current.wr_id;

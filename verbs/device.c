@@ -150,6 +150,7 @@ EXPORT int ibv_query_port_speed(struct ibv_context *context, uint32_t port, uint
     port_describe(live_of(context), &attr);
     const char *name;
     *speed = (uint64_t)port_lanes(attr.active_width) * port_lane_speed(attr.active_speed, &name);
+    CHECK(*speed != 0); /* port_lane_speed knows each speed that our port has. */
     initialised(speed, sizeof(*speed));
     return 0;
 }
@@ -210,6 +211,7 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, u
 static void fill_entry(const struct live_gid *found, uint32_t index, struct ibv_gid_entry *entry,
                        size_t entry_bytes)
 {
+    CHECK(entry_bytes >= sizeof(*entry) && index < GID_TABLE_ENTRIES);
     memset(entry, 0, entry_bytes);
     *entry = (struct ibv_gid_entry){.gid_index = index,
                                     .port_num = 1,

@@ -33,6 +33,17 @@ static struct {
     uint32_t last_handle;
 } memories = {.mutex = PTHREAD_MUTEX_INITIALIZER, .all = {&memories.all, &memories.all}};
 
+/* (mutex) It is there as long as somebody uses it. Once it was freed there are handles alone, which
+ * the program is to unimport. */
+static void device_memory_check(const struct device_memory *memory)
+{
+    CHECK(memory->handles > 0 || memory->regions > 0);
+    CHECK(!memory->gone || memory->regions == 0);
+    CHECK(memory->handle != 0 && memory->handle <= memories.last_handle);
+    CHECK(memory->bytes != NULL && memory->count > 0 && memory->count <= DM_BYTES_MAX);
+    list_check(&memory->node);
+}
+
 static struct verbs_dm *dm_of(struct ibv_dm *dm)
 {
     return CONTAINER_OF(dm, struct verbs_dm, ibv);
@@ -73,6 +84,7 @@ static bool reserve(size_t bytes)
 {
     size_t before = atomic_load(&taken);
     do {
+        CHECK(before <= DM_BYTES_MAX);
         if (bytes > DM_BYTES_MAX - before) {
             return false;
         }
@@ -98,6 +110,7 @@ static struct device_memory *make(size_t bytes, uint32_t log_align, uint64_t fil
     pthread_mutex_lock(&memories.mutex);
     memory->handle = ++memories.last_handle;
     list_append(&memories.all, &memory->node);
+    INVARIANTS(device_memory_check(memory));
     pthread_mutex_unlock(&memories.mutex);
     return memory;
 }
@@ -118,7 +131,8 @@ static struct ibv_dm *make_handle(struct ibv_context *context, struct device_mem
 
 static void destroy(struct device_memory *memory)
 {
-    atomic_fetch_sub(&taken, memory->count);
+    CHECK(memory->handles == 0 && memory->regions == 0);
+    CHECK(atomic_fetch_sub(&taken, memory->count) >= memory->count);
     free(memory->bytes);
     free(memory);
 }
@@ -139,6 +153,8 @@ static void unlock_and_destroy_unused(struct device_memory *memory)
 static void drop_handle(struct device_memory *memory)
 {
     pthread_mutex_lock(&memories.mutex);
+    INVARIANTS(device_memory_check(memory));
+    CHECK(memory->handles > 0);
     memory->handles--;
     unlock_and_destroy_unused(memory);
 }
@@ -146,6 +162,8 @@ static void drop_handle(struct device_memory *memory)
 static void drop_region(struct device_memory *memory)
 {
     pthread_mutex_lock(&memories.mutex);
+    INVARIANTS(device_memory_check(memory));
+    CHECK(memory->regions > 0);
     memory->regions--;
     unlock_and_destroy_unused(memory);
 }
@@ -156,6 +174,7 @@ static bool add_region(struct device_memory *memory)
     pthread_mutex_lock(&memories.mutex);
     const bool there = !memory->gone;
     memory->regions += there;
+    INVARIANTS(device_memory_check(memory));
     pthread_mutex_unlock(&memories.mutex);
     return there;
 }
@@ -193,6 +212,7 @@ int dm_free(struct ibv_dm *ibv)
     pthread_mutex_lock(&memories.mutex);
     const bool busy = memory->regions > 0;
     memory->gone |= !busy;
+    INVARIANTS(device_memory_check(memory));
     pthread_mutex_unlock(&memories.mutex);
     if (busy) {
         return EBUSY;
@@ -259,6 +279,7 @@ EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle
             memory->file == context_of(context)->file) {
             found = memory;
             memory->handles++;
+            INVARIANTS(device_memory_check(memory));
         }
     }
     pthread_mutex_unlock(&memories.mutex);

@@ -42,6 +42,21 @@ static void take_back(const struct live *live, int fd)
 
 /* -- Completion channels ------------------------------------------------------------------------*/
 
+/* (mutex) A queue is in its channel's list while it has events, and while it is the channel's. */
+static void channel_check(const struct verbs_channel *channel)
+{
+    list_check(&channel->events);
+    CHECK(channel->ibv.refcnt >= 0);
+    CHECK(channel->ibv.refcnt > 0 || list_empty(&channel->events));
+}
+
+static void waiting_check(const struct verbs_channel *channel, const struct verbs_cq *cq)
+{
+    channel_check(channel);
+    list_check(&cq->waiting);
+    CHECK(list_empty(&cq->waiting) == (cq->events == 0));
+}
+
 EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
     struct verbs_channel *channel = object_make(context, sizeof(*channel));
@@ -65,6 +80,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
     struct verbs_channel *channel = channel_of(ibv);
     pthread_mutex_lock(&channel->mutex);
     const bool busy = ibv->refcnt > 0;
+    INVARIANTS(channel_check(channel));
     pthread_mutex_unlock(&channel->mutex);
     if (busy) {
         return EBUSY;
@@ -83,9 +99,11 @@ void event_on_completion(struct cq *core)
     }
     struct verbs_channel *channel = channel_of(cq->ex.channel);
     pthread_mutex_lock(&channel->mutex);
+    INVARIANTS(waiting_check(channel, cq));
     if (cq->events++ == 0) {
         list_append(&channel->events, &cq->waiting);
     }
+    INVARIANTS(waiting_check(channel, cq));
     pthread_mutex_unlock(&channel->mutex);
     count_up(channel->ibv.fd, 1);
 }
@@ -99,10 +117,12 @@ static struct verbs_cq *next_event(struct verbs_channel *channel)
         return NULL;
     }
     struct verbs_cq *cq = CONTAINER_OF(node, struct verbs_cq, waiting);
+    INVARIANTS(CHECK(channel_of(cq->ex.channel) == channel && cq->events > 0));
     cq->comp_events_delivered++;
     if (--cq->events > 0) {
         list_append(&channel->events, &cq->waiting);
     }
+    INVARIANTS(waiting_check(channel, cq));
     return cq;
 }
 
@@ -137,15 +157,29 @@ EXPORT void ibv_ack_cq_events(struct ibv_cq *ibv, unsigned int count)
 void channel_forget(struct verbs_channel *channel, struct verbs_cq *cq)
 {
     pthread_mutex_lock(&channel->mutex);
+    INVARIANTS(waiting_check(channel, cq));
+    CHECK(channel->ibv.refcnt > 0);
     list_remove(&cq->waiting);
     for (; cq->events > 0; cq->events--) {
         take_back(live_of(channel->ibv.context), channel->ibv.fd);
     }
     channel->ibv.refcnt--;
+    INVARIANTS(waiting_check(channel, cq));
     pthread_mutex_unlock(&channel->mutex);
 }
 
 /* -- Asynchronous events ------------------------------------------------------------------------*/
+
+/* (mutex) Events about the port are among those that wait, PORT_EVENTS_MAX at most. A context that
+ * is closed has none. */
+static void events_check(const struct context *context)
+{
+    list_check(&context->events);
+    list_check(&context->spare_events);
+    CHECK(context->port_events <= PORT_EVENTS_MAX);
+    CHECK(context->port_events == 0 || !list_empty(&context->events));
+    CHECK(list_empty(&context->events) || !is_closed(&context->verbs.context));
+}
 
 void event_open(struct context *context)
 {
@@ -154,141 +188,7 @@ void event_open(struct context *context)
     for (size_t i = 0; i < COUNT_OF(context->reserve); i++) {
         list_append(&context->spare_events, &context->reserve[i].node);
     }
-}
-
-static bool is_of_reserve(const struct context *context, const struct async_event *event)
-{
-    return event >= context->reserve && event < context->reserve + COUNT_OF(context->reserve);
-}
-
-/* Under the context's mutex, as all that follows. NULL: no memory. */
-static struct async_event *take_event(struct context *context)
-{
-    struct async_event *event = malloc(sizeof(*event));
-    if (event != NULL) {
-        return event;
-    }
-    struct list *spare = list_pop(&context->spare_events);
-    return spare == NULL ? NULL : CONTAINER_OF(spare, struct async_event, node);
-}
-
-static void give_event(struct context *context, struct async_event *event)
-{
-    if (is_of_reserve(context, event)) {
-        list_append(&context->spare_events, &event->node);
-    } else {
-        free(event);
-    }
-}
-
-/* False: nobody is to be woken. `object` is NULL if it is about the port. */
-static bool append_event(struct context *context, const struct ibv_async_event *what,
-                         const void *object)
-{
-    if (is_closed(&context->verbs.context)) {
-        return false;
-    }
-    struct async_event *event = take_event(context);
-    if (event == NULL) {
-        const bool first = !context->lost_events;
-        context->lost_events = true;
-        return first;
-    }
-    event->event = *what;
-    event->object = object;
-    context->port_events += object == NULL;
-    list_append(&context->events, &event->node);
-    return true;
-}
-
-static void queue_event(struct context *context, const struct ibv_async_event *what,
-                        const void *object)
-{
-    pthread_mutex_lock(&context->mutex);
-    /* Not later: once the context is closed, the number may be another file's. */
-    if (append_event(context, what, object)) {
-        count_up(context->verbs.context.async_fd, 1);
-    }
-    pthread_mutex_unlock(&context->mutex);
-}
-
-static void on_qp_event(struct verbs_qp *qp, struct ibv_async_event *event)
-{
-    event->element.qp = &qp->ex.qp_base;
-    queue_event(context_of(qp->ex.qp_base.context), event, qp);
-}
-
-void event_on_async(const struct nic_event *from)
-{
-    struct ibv_async_event event = {.event_type = (enum ibv_event_type)from->kind};
-    if (from->qp != NULL && qp_type_of(from->qp) == QP_XRC_TARGET) {
-        const struct verbs_qp *holder = qp_context(from->qp);
-        struct verbs_qp *qp;
-        for (uint32_t i = 0; (qp = xrc_target_handle(holder, i)) != NULL; i++) {
-            on_qp_event(qp, &event);
-        }
-    } else if (from->qp != NULL) {
-        on_qp_event(qp_context(from->qp), &event);
-    } else if (from->cq != NULL) {
-        struct verbs_cq *cq = CONTAINER_OF(from->cq, struct verbs_cq, core);
-        event.element.cq = (struct ibv_cq *)(void *)&cq->ex;
-        queue_event(context_of(cq->ex.context), &event, cq);
-    } else {
-        struct verbs_srq *srq = CONTAINER_OF(from->srq, struct verbs_srq, core);
-        event.element.srq = &srq->ibv;
-        queue_event(context_of(srq->ibv.context), &event, srq);
-    }
-}
-
-/* Makes room for an event about the port: drops the oldest one about it, and takes over its count.
- * The newest event tells the port's state. */
-static void replace_port_event(struct context *context, const struct ibv_async_event *what)
-{
-    struct list *node = context->events.next;
-    while (CONTAINER_OF(node, struct async_event, node)->object != NULL) {
-        node = node->next;
-    }
-    list_remove(node);
-    CONTAINER_OF(node, struct async_event, node)->event = *what;
-    list_append(&context->events, node);
-}
-
-static void queue_port_event(struct context *context, enum ibv_event_type type)
-{
-    const struct ibv_async_event event = {.event_type = type, .element.port_num = 1};
-    pthread_mutex_lock(&context->mutex);
-    const bool full = context->port_events == PORT_EVENTS_MAX;
-    if (full) {
-        replace_port_event(context, &event);
-    }
-    pthread_mutex_unlock(&context->mutex);
-    if (!full) {
-        queue_event(context, &event, NULL);
-    }
-}
-
-static void tell_port_change(void *state, struct context *context)
-{
-    static const struct {
-        enum live_change change;
-        enum ibv_event_type type;
-    } events[] = {{LIVE_CHANGE_PORT_DOWN, IBV_EVENT_PORT_ERR},
-                  {LIVE_CHANGE_PORT_UP, IBV_EVENT_PORT_ACTIVE},
-                  {LIVE_CHANGE_GIDS, IBV_EVENT_GID_CHANGE}};
-    const uint32_t *changes = state;
-    if (live_is_inherited(context->live)) {
-        return; /* The events that it waits for are its parent's. */
-    }
-    for (size_t i = 0; i < COUNT_OF(events); i++) {
-        if (*changes & events[i].change) {
-            queue_port_event(context, events[i].type);
-        }
-    }
-}
-
-void event_on_port_change(uint32_t changes)
-{
-    context_each(tell_port_change, &changes);
+    INVARIANTS(events_check(context));
 }
 
 enum about {
@@ -325,6 +225,150 @@ static enum about about_of(enum ibv_event_type type)
     return ABOUT_DEVICE;
 }
 
+static bool is_of_reserve(const struct context *context, const struct async_event *event)
+{
+    return event >= context->reserve && event < context->reserve + COUNT_OF(context->reserve);
+}
+
+/* Under the context's mutex, as all that follows. NULL: no memory. */
+static struct async_event *take_event(struct context *context)
+{
+    struct async_event *event = malloc(sizeof(*event));
+    if (event != NULL) {
+        return event;
+    }
+    struct list *spare = list_pop(&context->spare_events);
+    event = spare == NULL ? NULL : CONTAINER_OF(spare, struct async_event, node);
+    CHECK(event == NULL || is_of_reserve(context, event)); /* Others are given back to the heap. */
+    return event;
+}
+
+static void give_event(struct context *context, struct async_event *event)
+{
+    if (is_of_reserve(context, event)) {
+        list_append(&context->spare_events, &event->node);
+    } else {
+        free(event);
+    }
+}
+
+/* False: nobody is to be woken. `object` is NULL if it is about the port. */
+static bool append_event(struct context *context, const struct ibv_async_event *what,
+                         const void *object)
+{
+    if (is_closed(&context->verbs.context)) {
+        return false;
+    }
+    struct async_event *event = take_event(context);
+    if (event == NULL) {
+        const bool first = !context->lost_events;
+        context->lost_events = true;
+        return first;
+    }
+    event->event = *what;
+    event->object = object;
+    context->port_events += object == NULL;
+    list_append(&context->events, &event->node);
+    INVARIANTS(events_check(context));
+    return true;
+}
+
+static void queue_event(struct context *context, const struct ibv_async_event *what,
+                        const void *object)
+{
+    pthread_mutex_lock(&context->mutex);
+    /* Not later: once the context is closed, the number may be another file's. */
+    if (append_event(context, what, object)) {
+        count_up(context->verbs.context.async_fd, 1);
+    }
+    pthread_mutex_unlock(&context->mutex);
+}
+
+static void on_qp_event(struct verbs_qp *qp, struct ibv_async_event *event)
+{
+    CHECK(about_of(event->event_type) == ABOUT_QP); /* Else its delivery is not counted. */
+    event->element.qp = &qp->ex.qp_base;
+    queue_event(context_of(qp->ex.qp_base.context), event, qp);
+}
+
+void event_on_async(const struct nic_event *from)
+{
+    struct ibv_async_event event = {.event_type = (enum ibv_event_type)from->kind};
+    CHECK((from->qp != NULL) + (from->cq != NULL) + (from->srq != NULL) == 1);
+    if (from->qp != NULL && qp_type_of(from->qp) == QP_XRC_TARGET) {
+        const struct verbs_qp *holder = qp_context(from->qp);
+        struct verbs_qp *qp;
+        for (uint32_t i = 0; (qp = xrc_target_handle(holder, i)) != NULL; i++) {
+            on_qp_event(qp, &event);
+        }
+    } else if (from->qp != NULL) {
+        on_qp_event(qp_context(from->qp), &event);
+    } else if (from->cq != NULL) {
+        struct verbs_cq *cq = CONTAINER_OF(from->cq, struct verbs_cq, core);
+        CHECK(about_of(event.event_type) == ABOUT_CQ);
+        event.element.cq = (struct ibv_cq *)(void *)&cq->ex;
+        queue_event(context_of(cq->ex.context), &event, cq);
+    } else {
+        struct verbs_srq *srq = CONTAINER_OF(from->srq, struct verbs_srq, core);
+        CHECK(about_of(event.event_type) == ABOUT_SRQ);
+        event.element.srq = &srq->ibv;
+        queue_event(context_of(srq->ibv.context), &event, srq);
+    }
+}
+
+/* Makes room for an event about the port: drops the oldest one about it, and takes over its count.
+ * The newest event tells the port's state. */
+static void replace_port_event(struct context *context, const struct ibv_async_event *what)
+{
+    struct list *node = context->events.next;
+    while (CONTAINER_OF(node, struct async_event, node)->object != NULL) {
+        node = node->next;
+        CHECK(node != &context->events); /* The caller has counted one that is about the port. */
+    }
+    list_remove(node);
+    CONTAINER_OF(node, struct async_event, node)->event = *what;
+    list_append(&context->events, node);
+}
+
+static void queue_port_event(struct context *context, enum ibv_event_type type)
+{
+    const struct ibv_async_event event = {.event_type = type, .element.port_num = 1};
+    pthread_mutex_lock(&context->mutex);
+    const bool full = context->port_events == PORT_EVENTS_MAX;
+    CHECK(about_of(type) == ABOUT_DEVICE);
+    if (full) {
+        replace_port_event(context, &event);
+    }
+    pthread_mutex_unlock(&context->mutex);
+    if (!full) {
+        queue_event(context, &event, NULL);
+    }
+}
+
+static void tell_port_change(void *state, struct context *context)
+{
+    static const struct {
+        enum live_change change;
+        enum ibv_event_type type;
+    } events[] = {{LIVE_CHANGE_PORT_DOWN, IBV_EVENT_PORT_ERR},
+                  {LIVE_CHANGE_PORT_UP, IBV_EVENT_PORT_ACTIVE},
+                  {LIVE_CHANGE_GIDS, IBV_EVENT_GID_CHANGE}};
+    const uint32_t *changes = state;
+    if (live_is_inherited(context->live)) {
+        return; /* The events that it waits for are its parent's. */
+    }
+    for (size_t i = 0; i < COUNT_OF(events); i++) {
+        if (*changes & events[i].change) {
+            queue_port_event(context, events[i].type);
+        }
+    }
+}
+
+void event_on_port_change(uint32_t changes)
+{
+    context_each(tell_port_change, &changes);
+}
+
 /* One more event about an object was delivered to the program. */
 static void note_delivered(const struct ibv_async_event *event)
 {
@@ -340,6 +384,7 @@ static void note_delivered(const struct ibv_async_event *event)
  * has failed: programs cannot know which events were lost. */
 static bool take_oldest(struct context *context, struct ibv_async_event *out)
 {
+    INVARIANTS(events_check(context));
     struct list *node = list_pop(&context->events);
     if (node == NULL) {
         *out = (struct ibv_async_event){.event_type = IBV_EVENT_DEVICE_FATAL};
@@ -349,9 +394,11 @@ static bool take_oldest(struct context *context, struct ibv_async_event *out)
     }
     struct async_event *event = CONTAINER_OF(node, struct async_event, node);
     *out = event->event;
+    CHECK((event->object == NULL) == (about_of(out->event_type) == ABOUT_DEVICE));
     context->port_events -= event->object == NULL;
     note_delivered(out);
     give_event(context, event);
+    INVARIANTS(events_check(context));
     return true;
 }
 
@@ -403,6 +450,7 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 
 void event_forget(struct context *context, const void *object)
 {
+    CHECK(object != NULL); /* That is the port, which stays. */
     pthread_mutex_lock(&context->mutex);
     for (struct list *node = context->events.next; node != &context->events;) {
         struct async_event *event = CONTAINER_OF(node, struct async_event, node);
@@ -413,6 +461,7 @@ void event_forget(struct context *context, const void *object)
             take_back(context->live, context->verbs.context.async_fd);
         }
     }
+    INVARIANTS(events_check(context));
     pthread_mutex_unlock(&context->mutex);
 }
 
@@ -425,5 +474,6 @@ void event_close(struct context *context)
         give_event(context, CONTAINER_OF(node, struct async_event, node));
     }
     context->port_events = 0;
+    INVARIANTS(events_check(context));
     pthread_mutex_unlock(&context->mutex);
 }

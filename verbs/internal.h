@@ -229,6 +229,16 @@ static inline struct verbs_qp *qp_of(struct ibv_qp *qp)
     return CONTAINER_OF(qp, struct verbs_qp, ex.qp_base);
 }
 
+/* (locked) The core knows the block that it lies in. A target has the block of one of its handles,
+ * and sends nothing that a builder could build. */
+static inline void verbs_qp_check(const struct verbs_qp *qp)
+{
+    const bool target = qp_type_of(qp->core) == QP_XRC_TARGET;
+    CHECK(target || qp_context(qp->core) == qp);
+    CHECK(!target || (qp->target != NULL && !qp->extended));
+    CHECK(!qp->extended || qp->memory.bytes >= sizeof(struct verbs_qp));
+}
+
 static inline struct live *live_of(struct ibv_context *context)
 {
     return context_of(context)->live;
@@ -244,6 +254,7 @@ static inline const struct nic_limits *limits_of(struct ibv_context *context)
 /* Sets errno and returns NULL: how creating calls fail. */
 static inline void *fail(int reason)
 {
+    INVARIANTS(CHECK(reason > 0));
     errno = reason;
     return NULL;
 }
@@ -308,6 +319,7 @@ static inline void *object_make(struct ibv_context *context, size_t bytes)
 
 static inline void object_free(struct ibv_context *context, void *object)
 {
+    INVARIANTS(CHECK(atomic_load(&context_of(context)->holders) > 0));
     free(object);
     context_release(context);
 }

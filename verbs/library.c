@@ -23,9 +23,12 @@ static uint32_t context_number(const struct ibv_context *context)
     return CONTAINER_OF_CONST(context, struct context, verbs.context)->number;
 }
 
+/* The domain has objects, which were made with a handle of it: so it has a number. */
 static uint32_t domain_number(const struct pd *pd)
 {
-    return CONTAINER_OF_CONST(pd, struct protection_domain, core)->number;
+    const uint32_t number = CONTAINER_OF_CONST(pd, struct protection_domain, core)->number;
+    INVARIANTS(CHECK(number != 0));
+    return number;
 }
 
 /* -- A kind each --------------------------------------------------------------------------------*/
@@ -63,6 +66,7 @@ static void add_srq(void *state, const struct verbs_srq *srq)
         const struct srq *core = &srq->core;
         struct nldev_resource *resource = objects_add(state, srq->ibv.handle);
         nldev_set(resource, SRQ_PDN, domain_number(core->pd));
+        CHECK((core->xrcd == NULL) == (core->cq == NULL));
         nldev_set(resource, SRQ_TYPE, core->xrcd == NULL ? IBV_SRQT_BASIC : IBV_SRQT_XRC);
         if (core->cq != NULL) {
             nldev_set(resource, SRQ_CQN,
@@ -86,6 +90,7 @@ static void add_qp(struct objects_collection *collection, const struct qp *qp)
     }
     struct nldev_resource *resource = objects_add(collection, qp_number(qp));
     const enum qp_type type = qp_type_of(qp);
+    CHECK((qp_pd(qp) == NULL) == (type == QP_XRC_TARGET));
     qp_query(qp, &attributes);
     if (qp_pd(qp) != NULL) {
         nldev_set(resource, QP_PDN, domain_number(qp_pd(qp)));

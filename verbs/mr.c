@@ -52,6 +52,19 @@ static int judge_request(uint64_t address, uint64_t bytes, uint64_t iova, unsign
     return wanted & IBV_ACCESS_FLUSH_PERSISTENT ? program_memory_persists(address, bytes) : 0;
 }
 
+/* (locked) A handle's region is in the NIC's table under its key until it is gone; an import has
+ * none of its own. Memory that is to be given back is of one kind. */
+static void verbs_mr_check(struct live *live, const struct verbs_mr *mr)
+{
+    const struct region *region = &mr->core;
+    CHECK(mr->device_memory == NULL || mr->null_pages == NULL);
+    CHECK(!mr->imported || (mr->device_memory == NULL && mr->null_pages == NULL));
+    CHECK(!mr->imported || (!mr->gone && !mr->forsaken));
+    CHECK(mr->imported || region->kind == REGION_MEMORY);
+    CHECK(mr->imported || mr->gone ||
+          region_find(nic_regions(live_nic(live)), region->key) == region);
+}
+
 /* The region was drawn a key. */
 static struct ibv_mr *show(struct verbs_mr *mr)
 {
@@ -86,6 +99,7 @@ struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *reque
         region_add(nic_regions(live_nic(live)), pd_core(pd), request, &mr->core);
     if (status == STATUS_OK) {
         live_publish_region(live, &mr->core);
+        INVARIANTS(verbs_mr_check(live, mr));
     }
     live_unlock(live);
     if (status != STATUS_OK) {
@@ -185,6 +199,7 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 /* (locked) Off the board, if the region can go or change at all. */
 static bool withdraw(struct live *live, struct verbs_mr *mr)
 {
+    CHECK(!mr->imported && !mr->gone);
     const bool free_of_windows = mr->core.windows == 0;
     if (free_of_windows) {
         live_withdraw_region(live, &mr->core);
@@ -197,8 +212,10 @@ static bool withdraw(struct live *live, struct verbs_mr *mr)
 static struct verbs_mr *owner_of(struct live *live, struct verbs_mr *mr)
 {
     if (!mr->imported) {
+        INVARIANTS(verbs_mr_check(live, mr));
         return mr->gone ? NULL : mr;
     }
+    INVARIANTS(verbs_mr_check(live, mr));
     struct region *region = region_find(nic_regions(live_nic(live)), mr->ibv.handle);
     return region == NULL || region->kind != REGION_MEMORY
                ? NULL
@@ -219,6 +236,7 @@ static struct verbs_mr *lock_withdrawn(struct live *live, struct verbs_mr *mr, b
         /* Meanwhile windows may have been bound, or another thread took the region away. */
         owner = owner_of(live, mr);
     }
+    CHECK(owner == NULL || (!owner->imported && !owner->gone));
     *clear = settled && owner != NULL && owner->core.windows == 0;
     return owner;
 }
@@ -243,6 +261,7 @@ static int deregister(struct verbs_mr *mr)
         status = mr->gone ? STATUS_OK : STATUS_INVALID;
     } else if (clear) {
         status = region_remove(nic_regions(live_nic(live)), &owner->core);
+        CHECK(status == STATUS_OK); /* No window is bound to it: what else would keep it? */
         owner->gone = status == STATUS_OK;
         forsaken = owner->gone && owner->forsaken;
     }
@@ -281,6 +300,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
                                   .handle = handle,
                                   .lkey = region->key,
                                   .rkey = region->key};
+        INVARIANTS(verbs_mr_check(live, mr));
     }
     live_unlock(live);
     if (!found) {
@@ -296,6 +316,7 @@ EXPORT void ibv_unimport_mr(struct ibv_mr *ibv)
     struct verbs_mr *mr = mr_of(ibv);
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    INVARIANTS(verbs_mr_check(live, mr));
     const bool over = mr->imported || mr->gone;
     mr->forsaken = !over;
     live_unlock(live);
@@ -345,6 +366,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         status = region_change(&mr->core, domain ? pd_core(pd) : mr->core.pd, &request, translation,
                                domain, rights);
         live_publish_region(live, &mr->core);
+        INVARIANTS(verbs_mr_check(live, mr));
     }
     live_unlock(live);
     if (status != STATUS_OK) {
@@ -420,6 +442,17 @@ int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flag
 
 /* -- Memory windows -----------------------------------------------------------------------------*/
 
+/* (locked) It is in the NIC's table under its key, which a bind changes; and it keeps the region
+ * that it is bound to. */
+static void verbs_mw_check(struct live *live, const struct verbs_mw *mw)
+{
+    const struct region *core = &mw->core;
+    CHECK(core->kind != REGION_MEMORY && core->pd->users > 0);
+    CHECK(region_find(nic_regions(live_nic(live)), core->key) == core);
+    CHECK(core->bound == NULL || core->bound->windows > 0);
+    CHECK(core->owner == NULL || core->kind == REGION_WINDOW_TYPE_2);
+}
+
 struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
 {
     if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
@@ -436,6 +469,7 @@ struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
     const enum status status =
         window_add(nic_regions(live_nic(live)), pd_core(pd),
                    type == IBV_MW_TYPE_1 ? REGION_WINDOW_TYPE_1 : REGION_WINDOW_TYPE_2, &mw->core);
+    INVARIANTS(status == STATUS_OK ? verbs_mw_check(live, mw) : (void)0);
     live_unlock(live);
     if (status != STATUS_OK) {
         object_free(pd->context, mw);
@@ -449,6 +483,7 @@ int mw_dealloc(struct ibv_mw *ibv)
 {
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    INVARIANTS(verbs_mw_check(live, mw_of(ibv)));
     window_remove(nic_regions(live_nic(live)), &mw_of(ibv)->core);
     live_unlock(live);
     object_free(ibv->context, mw_of(ibv));

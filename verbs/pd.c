@@ -26,9 +26,21 @@ static struct protection_domain *domain_of(struct pd *core)
     return CONTAINER_OF(core, struct protection_domain, core);
 }
 
+/* Only a parent domain has a thread domain and allocators, and of these both or none; nobody
+ * imports it. These members never change. */
+static void verbs_pd_check(const struct verbs_pd *pd)
+{
+    CHECK(pd->core != NULL);
+    CHECK(!pd->parent || !pd->imported);
+    CHECK(pd->parent || (pd->td == NULL && pd->alloc == NULL && pd->pd_context == NULL));
+    CHECK((pd->alloc == NULL) == (pd->free == NULL));
+}
+
 static void enlist(struct verbs_pd *pd)
 {
     pthread_mutex_lock(&domains.mutex);
+    INVARIANTS(verbs_pd_check(pd));
+    CHECK(!pd->imported || pd->ibv.handle != 0); /* It has that of its domain. */
     if (pd->ibv.handle == 0) {
         pd->ibv.handle = ++domains.last_handle;
     }
@@ -52,6 +64,7 @@ static void drop_handle(struct protection_domain *domain, bool destroys)
 static void forget(struct verbs_pd *pd)
 {
     pthread_mutex_lock(&domains.mutex);
+    INVARIANTS(verbs_pd_check(pd));
     list_remove(&pd->node);
     pthread_mutex_unlock(&domains.mutex);
     object_free(pd->ibv.context, pd);
@@ -80,8 +93,10 @@ static int dealloc_parent(struct verbs_pd *pd)
     live_lock(live);
     const bool busy = pd->borrowers > 0;
     if (!busy) {
+        CHECK(pd->core->users > 0);
         pd->core->users--;
         if (pd->td != NULL) {
+            CHECK(pd->td->users > 0);
             pd->td->users--;
         }
     }
@@ -117,6 +132,7 @@ void pd_each(void (*visit)(void *state, const struct verbs_pd *pd), void *state)
 {
     pthread_mutex_lock(&domains.mutex);
     for (struct list *node = domains.all.next; node != &domains.all; node = node->next) {
+        INVARIANTS(verbs_pd_check(CONTAINER_OF(node, struct verbs_pd, node)));
         visit(state, CONTAINER_OF(node, struct verbs_pd, node));
     }
     pthread_mutex_unlock(&domains.mutex);
@@ -247,6 +263,14 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 
 /* -- Memory of objects --------------------------------------------------------------------------*/
 
+/* Memory of the program's own allocator is lent, and never lies in a chunk of ours. */
+static void memory_check(const struct memory *memory, enum memory_kind kind)
+{
+    CHECK(memory->bytes > 0 && memory->bytes == line_aligned(memory->bytes));
+    CHECK(!memory->from_program || memory->lent);
+    CHECK(!memory->shared || (!memory->from_program && kind != MEMORY_CQ));
+}
+
 /* Programs' own allocators are called without the lock: they may do anything. */
 static void *take_from_program(struct verbs_pd *pd, size_t bytes, enum memory_kind kind)
 {
@@ -265,6 +289,7 @@ static void count_borrower(struct verbs_pd *pd, uint32_t change)
 {
     struct live *live = live_of(pd->ibv.context);
     live_lock(live);
+    CHECK(pd->alloc != NULL && (change == 1 || pd->borrowers > 0));
     pd->borrowers += change;
     live_unlock(live);
 }
@@ -292,6 +317,7 @@ void *memory_take(struct ibv_pd *ibv, size_t bytes, enum memory_kind kind, struc
         memory->lent = true;
         count_borrower(pd, 1);
     }
+    INVARIANTS(memory_check(memory, kind));
     return block;
 }
 
@@ -299,6 +325,7 @@ void memory_give(struct ibv_pd *ibv, void *block, const struct memory *memory,
                  enum memory_kind kind)
 {
     struct verbs_pd *pd = memory->lent ? pd_of(ibv) : NULL;
+    INVARIANTS(memory_check(memory, kind));
     if (memory->from_program) {
         initialised_arguments(4);
         pd->free(&pd->ibv, pd->pd_context, block, kind);

@@ -31,6 +31,7 @@ int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_
     if (info->length != 0 && mr_of(info->mr)->imported) {
         return EOPNOTSUPP;
     }
+    INVARIANTS(CHECK(mw_of(mw)->core.kind != REGION_MEMORY));
     *bind = (struct window_bind){
         .window = &mw_of(mw)->core,
         .region = info->mr == NULL || info->length == 0 ? NULL : &mr_of(info->mr)->core,
@@ -163,6 +164,7 @@ static ALWAYS_INLINE int post_requests(struct ibv_qp *ibv, struct ibv_send_wr *w
     struct live *live = live_of(ibv->context);
     int reason = 0;
     live_lock(live);
+    INVARIANTS(verbs_qp_check(qp_of(ibv)));
     post_note_time(live, qp_of(ibv)->core);
     if (initialised_is_noted()) {
         note_results(live, qp_of(ibv)->core, wr);
@@ -217,6 +219,7 @@ static ALWAYS_INLINE int post_receives(struct ibv_context *context, struct qp *q
 {
     struct live *live = live_of(context);
     enum status status = STATUS_OK;
+    INVARIANTS(CHECK((qp == NULL) != (srq == NULL)));
     live_lock(live);
     if (qp != NULL) {
         post_note_time(live, qp);
@@ -278,6 +281,7 @@ int bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
     }
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    INVARIANTS(verbs_qp_check(qp_of(ibv)));
     post_note_time(live, qp_of(ibv)->core);
     const bool strict = live_is_strict(live);
     reason = status_errno(strict ? slots_post_sends(qp_of(ibv)->core, &request, 1)

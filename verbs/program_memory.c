@@ -50,6 +50,7 @@ static bool all_served(struct lines *maps, uint64_t address, uint64_t bytes,
     const uint64_t end = address + bytes;
     uint64_t covered = address;
     struct mapping mapping;
+    CHECK(end >= address); /* The callers have judged the range. */
     while (covered < end && read_mapping(maps, &mapping)) {
         if (mapping.to <= covered) {
             continue;
@@ -86,6 +87,7 @@ bool program_memory_is_there(uint64_t address, uint64_t bytes, bool write)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t start = address & ~(page - 1);
+    CHECK(page != 0 && (page & (page - 1)) == 0);
     if (bytes <= POPULATED_BYTES_MAX) {
         if (madvise((void *)(uintptr_t)start, address + bytes - start,
                     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {

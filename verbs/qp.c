@@ -129,6 +129,7 @@ static int create_core(const struct ingredients *from, const struct qp_request *
     if (status != STATUS_OK) {
         return status_errno(status);
     }
+    CHECK(qp_context(qp->core) == qp && qp_state_of(qp->core) == QP_RESET);
     if (request->type == QP_XRC_TARGET && !xrc_target_add(from->xrcd, qp)) {
         qp_destroy(qp->core);
         return ENOMEM;
@@ -136,6 +137,7 @@ static int create_core(const struct ingredients *from, const struct qp_request *
     if (request->type == QP_UD) {
         live_show_variants(live_of(from->context));
     }
+    INVARIANTS(verbs_qp_check(qp));
     return 0;
 }
 
@@ -146,6 +148,7 @@ static int create_block(const struct ingredients *from, enum qp_type type, struc
     const size_t front =
         line_aligned(from->extended ? sizeof(struct verbs_qp)
                                     : offsetof(struct verbs_qp, ex) + sizeof(struct ibv_qp));
+    CHECK(front == line_aligned(front)); /* So that the core begins with a cache line. */
     const size_t bytes = front + qp_bytes(type, &request.capacity, request.srq != NULL);
     struct memory memory;
     struct verbs_qp *qp = memory_take(from->pd, bytes, MEMORY_QP, &memory);
@@ -250,6 +253,7 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
     }
     if (from.extended) {
         qp->extended = true;
+        CHECK(qp->memory.bytes >= sizeof(*qp)); /* It is not cut off behind struct ibv_qp. */
         reason = qp_ex_init(qp, attr->send_ops_flags, attr->cap.max_send_wr);
         if (reason != 0) {
             ibv_destroy_qp(&qp->ex.qp_base);
@@ -292,6 +296,7 @@ static void withdraw(struct verbs_qp *qp)
     struct live *live = live_of(qp->ex.qp_base.context);
     uint32_t forgotten = 0;
     live_lock(live);
+    INVARIANTS(verbs_qp_check(qp));
     if (qp->ex.qp_base.qp_type != IBV_QPT_XRC_RECV || xrc_target_drop(qp)) {
         forgotten = destroy_core(live, qp->core);
     }
@@ -311,6 +316,7 @@ static struct verbs_qp *find_holder(struct verbs_qp *qp)
     struct live *live = live_of(qp->ex.qp_base.context);
     live_lock(live);
     struct verbs_qp *holder = xrc_target_end(qp);
+    CHECK(holder == NULL || holder->memory.bytes > 0);
     live_unlock(live);
     return holder;
 }
@@ -332,6 +338,7 @@ static bool is_attached(const struct verbs_qp *qp)
 {
     struct live *live = live_of(qp->ex.qp_base.context);
     live_lock(live);
+    INVARIANTS(verbs_qp_check(qp));
     const bool attached = nic_is_attached(live_nic(live), qp->core);
     live_unlock(live);
     return attached;
@@ -459,6 +466,7 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ib
         if (reason != 0) {
             return reason;
         }
+        CHECK(attributes.av.link != NULL);
         /* Blocks have no FLUSH: a queue pair made for it keeps to RC (docs/decisions/0033). */
         attributes.av.peer = qp_ex_flushes(qp) ? 0 : attributes.av.peer;
     }
@@ -485,6 +493,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
         return reason;
     }
     live_lock(live);
+    INVARIANTS(verbs_qp_check(qp));
     reason = modify_locked(live, qp, &found, (uint32_t)mask);
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     unlock_settled(live);
@@ -499,6 +508,7 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
     struct live *live = live_of(ibv->context);
     struct qp_attributes attributes;
     live_lock(live);
+    INVARIANTS(verbs_qp_check(qp));
     qp_query(qp->core, &attributes);
     live_unlock(live);
     from_core(&attributes, attr);

@@ -37,8 +37,28 @@ static struct verbs_qp *ex_of(struct ibv_qp_ex *ex)
     return CONTAINER_OF(ex, struct verbs_qp, ex);
 }
 
+/* (mutex) Each draft has a place of its own for SGEs and for inline bytes. */
+static void builder_check(const struct builder *builder)
+{
+    CHECK(builder->count <= builder->max && builder->reason >= 0);
+    CHECK(builder->drafts != NULL && builder->sges != NULL && builder->bytes != NULL);
+    CHECK(builder->requests != NULL && builder->inlined != NULL);
+}
+
+static void draft_check(const struct builder *builder, const struct draft *draft)
+{
+    const uint32_t index = (uint32_t)(draft - builder->drafts);
+    CHECK(index < builder->count);
+    CHECK(draft->first_sge == index * builder->sges_each);
+    CHECK(draft->first_byte == index * builder->bytes_each);
+    CHECK(draft->inline_bytes <= builder->bytes_each);
+    CHECK(draft->inlined || draft->inline_bytes == 0);
+    CHECK(draft->request.sge_count <= builder->sges_each);
+}
+
 static void spoil(struct builder *builder, int reason)
 {
+    INVARIANTS(CHECK(reason > 0));
     if (builder->reason == 0) {
         builder->reason = reason;
     }
@@ -60,6 +80,7 @@ static uint64_t needs(enum work_kind kind)
 static struct draft *draft(struct ibv_qp_ex *ex, enum work_kind kind)
 {
     struct builder *builder = ex_of(ex)->builder;
+    INVARIANTS(builder_check(builder));
     if ((builder->offered & needs(kind)) == 0) {
         spoil(builder, EOPNOTSUPP);
         return NULL;
@@ -75,16 +96,19 @@ static struct draft *draft(struct ibv_qp_ex *ex, enum work_kind kind)
         .first_sge = index * builder->sges_each,
         .first_byte = index * builder->bytes_each,
     };
+    INVARIANTS(draft_check(builder, draft));
     return draft;
 }
 
 static struct draft *newest(struct ibv_qp_ex *ex)
 {
     struct builder *builder = ex_of(ex)->builder;
+    INVARIANTS(builder_check(builder));
     if (builder->count == 0) {
         spoil(builder, EINVAL);
         return NULL;
     }
+    INVARIANTS(draft_check(builder, &builder->drafts[builder->count - 1]));
     return &builder->drafts[builder->count - 1];
 }
 
@@ -250,6 +274,7 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t address, ui
 static void add_inline(struct ibv_qp_ex *ex, struct draft *made, const void *from, size_t bytes)
 {
     struct builder *builder = ex_of(ex)->builder;
+    INVARIANTS(draft_check(builder, made));
     if (bytes > builder->bytes_each - made->inline_bytes) {
         spoil(builder, EINVAL);
         return;
@@ -259,6 +284,7 @@ static void add_inline(struct ibv_qp_ex *ex, struct draft *made, const void *fro
     }
     made->inline_bytes += (uint32_t)bytes;
     made->inlined = true;
+    INVARIANTS(draft_check(builder, made));
 }
 
 /* The value travels with the request, like inline data. */
@@ -313,6 +339,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 /* Where a draft's SGEs or inline bytes lie now that all are drawn up. */
 static void settle(struct builder *builder, struct draft *made, struct sge *inlined)
 {
+    INVARIANTS(draft_check(builder, made));
     if (made->inlined) {
         *inlined = (struct sge){.address = (uintptr_t)(builder->bytes + made->first_byte),
                                 .bytes = made->inline_bytes};
@@ -376,6 +403,7 @@ static ALWAYS_INLINE int complete(struct ibv_qp_ex *ex, bool strict)
     struct verbs_qp *qp = ex_of(ex);
     struct builder *builder = qp->builder;
     struct live *live = live_of(ex->qp_base.context);
+    INVARIANTS(builder_check(builder));
     int reason = strict ? judge_handles(qp) : builder->reason;
     if (reason == 0 && builder->count > 0) {
         live_lock(live);
@@ -447,6 +475,7 @@ int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends)
     }
     builder->offered = send_ops;
     builder->max = sends;
+    INVARIANTS(CHECK(sends == qp_capacity_of(qp->core)->sends));
     builder->sges_each = qp_capacity_of(qp->core)->send_sges;
     builder->bytes_each = qp_capacity_of(qp->core)->inline_bytes;
     builder->drafts = calloc(sends, sizeof(*builder->drafts));
@@ -460,6 +489,7 @@ int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends)
         builder->requests == NULL || builder->inlined == NULL) {
         return ENOMEM; /* The caller destroys the queue pair, with the parts that were made. */
     }
+    INVARIANTS(builder_check(builder));
     fill_operations(&qp->ex);
     return 0;
 }

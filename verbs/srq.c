@@ -46,6 +46,21 @@ void srq_in_child(void)
     pthread_mutex_init(&queues.mutex, NULL);
 }
 
+/* (locked) Only a queue of XRC has a domain, a completion queue and, until its context is closed, a
+ * number. A queue is armed for no more receives than it can hold. */
+static void verbs_srq_check(const struct verbs_srq *srq)
+{
+    const struct srq *core = &srq->core;
+    receive_queue_check(&core->queue);
+    CHECK(core->queue.slots == srq->slots);
+    CHECK(receive_queue_bytes(core->queue.limit, core->queue.sge_max) <= srq->memory.bytes);
+    CHECK(core->pd != NULL && core->pd->users > 0);
+    CHECK((core->xrcd == NULL) == (core->cq == NULL));
+    CHECK(core->xrcd != NULL || core->number == 0);
+    CHECK(core->limit_armed <= core->queue.limit);
+    CHECK(list_empty(&core->event_link) == (core->events == 0));
+}
+
 /* -- Creation -----------------------------------------------------------------------------------*/
 
 static bool within_limits(struct ibv_context *context, const struct ibv_srq_attr *attr)
@@ -75,6 +90,7 @@ static int create_core(struct live *live, struct ibv_pd *pd, const struct ibv_sr
         }
     }
     srq->core.pd->users++;
+    INVARIANTS(verbs_srq_check(srq));
     return 0;
 }
 
@@ -175,6 +191,7 @@ static int resize(struct verbs_srq *srq, const struct ibv_srq_attr *attr, bool a
     }
     struct live *live = live_of(srq->ibv.context);
     live_lock(live);
+    INVARIANTS(verbs_srq_check(srq));
     const uint32_t limit = arm ? attr->srq_limit : srq->core.limit_armed;
     const bool fits = srq_may_resize(&srq->core, attr->max_wr, limit);
     if (fits) {
@@ -185,6 +202,7 @@ static int resize(struct verbs_srq *srq, const struct ibv_srq_attr *attr, bool a
         memory = old;
         srq->core.limit_armed = limit;
     }
+    INVARIANTS(verbs_srq_check(srq));
     live_unlock(live);
     memory_give(srq->ibv.pd, slots, &memory, MEMORY_SRQ);
     return fits ? 0 : EINVAL;
@@ -202,6 +220,7 @@ EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int ma
     struct live *live = live_of(ibv->context);
     int reason = 0;
     live_lock(live);
+    INVARIANTS(verbs_srq_check(srq));
     if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > srq->core.queue.limit) {
         reason = EINVAL;
     } else if (mask & IBV_SRQ_LIMIT) {
@@ -216,6 +235,7 @@ EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
     struct verbs_srq *srq = srq_of(ibv);
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    INVARIANTS(verbs_srq_check(srq));
     *attr = (struct ibv_srq_attr){.max_wr = srq->core.queue.limit,
                                   .max_sge = srq->core.queue.sge_max,
                                   .srq_limit = srq->core.limit_armed};
@@ -229,6 +249,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
     struct verbs_srq *srq = srq_of(ibv);
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    INVARIANTS(verbs_srq_check(srq));
     if (srq->core.users > 0) {
         live_unlock(live);
         return EBUSY;
@@ -237,6 +258,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
     if (srq->core.number != 0) {
         srq_leave(live_nic(live), &srq->core);
     }
+    CHECK(srq->core.pd->users > 0 && list_empty(&srq->core.event_link));
     srq->core.pd->users--;
     /* Before its domain may go. */
     leave(srq);

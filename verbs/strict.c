@@ -12,10 +12,12 @@ struct rule {
 
 #define RULE_TEXTS(name, text, reason, wrong, cure, source) {text, wrong, cure, reason},
 static const struct rule rules[] = {STRICT_RULES(RULE_TEXTS)};
+_Static_assert(COUNT_OF(rules) == STRICT_RULE_COUNT, "a text for each rule");
 
 int strict_refuse(enum strict_rule rule)
 {
     static atomic_bool told[STRICT_RULE_COUNT];
+    CHECK(rule < STRICT_RULE_COUNT);
     const struct rule *broken = &rules[rule];
     if (!atomic_exchange(&told[rule], true)) {
         char text[512];
@@ -32,6 +34,7 @@ bool strict_joins(struct ibv_context *context, struct ibv_context *other)
         return true;
     }
     errno = strict_refuse(STRICT_CONTEXTS);
+    CHECK(errno != 0); /* NULL alone does not tell a program why. */
     return false;
 }
 

@@ -37,6 +37,15 @@ struct verbs_xrcd {
 /* Guarded, like all that hangs on them, by the live lock. */
 static struct list domains = {&domains, &domains};
 
+/* (locked) It is there as long as it is open; its targets are among its users. */
+static void domain_check(const struct domain *domain)
+{
+    CHECK(domain->opened > 0 && domain->live != NULL);
+    CHECK(list_empty(&domain->targets) || domain->core.users > 0);
+    list_check(&domain->node);
+    list_check(&domain->targets);
+}
+
 static struct domain *domain_of(struct ibv_xrcd *xrcd)
 {
     return CONTAINER_OF(xrcd, struct verbs_xrcd, ibv)->domain;
@@ -108,6 +117,7 @@ struct ibv_xrcd *xrcd_open(struct ibv_context *context, struct ibv_xrcd_init_att
     xrcd->domain = open_domain(live, attr->fd == -1 ? NULL : &file, attr->oflags);
     if (xrcd->domain != NULL) {
         xrcd->domain->opened++;
+        INVARIANTS(domain_check(xrcd->domain));
     }
     live_unlock(live);
     if (xrcd->domain == NULL) {
@@ -124,12 +134,15 @@ int xrcd_close(struct ibv_xrcd *ibv)
     struct domain *domain = domain_of(ibv);
     struct live *live = live_of(ibv->context);
     live_lock(live);
+    INVARIANTS(domain_check(domain));
+    CHECK(domain->live == live);
     const bool last = domain->opened == 1;
     const bool busy = last && domain->core.users > 0;
     if (!busy) {
         domain->opened--;
     }
     if (last && !busy) {
+        CHECK(list_empty(&domain->targets));
         list_remove(&domain->node);
     }
     live_unlock(live);
@@ -158,6 +171,17 @@ struct handle {
     struct verbs_qp *qp;
 };
 
+/* (locked) Requests can name it as long as it has a handle. It is there until the events of its
+ * last handle are acknowledged, and so is the block that its core lies in. */
+static void target_check(const struct xrc_target *target)
+{
+    CHECK(target->holder != NULL);
+    CHECK(!list_empty(&target->handles) || target->ending > 0);
+    CHECK(list_empty(&target->handles) == list_empty(&target->node));
+    list_check(&target->node);
+    list_check(&target->handles);
+}
+
 static bool add_handle(struct xrc_target *target, struct verbs_qp *qp)
 {
     struct handle *handle = calloc(1, sizeof(*handle));
@@ -183,6 +207,7 @@ bool xrc_target_add(struct ibv_xrcd *xrcd, struct verbs_qp *qp)
         return false;
     }
     list_append(&domain_of(xrcd)->targets, &target->node);
+    INVARIANTS(target_check(target));
     return true;
 }
 
@@ -207,17 +232,20 @@ static void remove_handle(struct xrc_target *target, const struct verbs_qp *qp)
             return;
         }
     }
+    UNREACHABLE("a handle that its target does not know");
 }
 
 bool xrc_target_drop(struct verbs_qp *qp)
 {
     struct xrc_target *target = qp->target;
+    INVARIANTS(target_check(target));
     remove_handle(target, qp);
     target->ending++;
     if (!list_empty(&target->handles)) {
         return false;
     }
     list_remove(&target->node);
+    INVARIANTS(target_check(target));
     return true;
 }
 
@@ -225,6 +253,8 @@ struct verbs_qp *xrc_target_end(struct verbs_qp *qp)
 {
     struct xrc_target *target = qp->target;
     struct verbs_qp *holder = target->holder;
+    INVARIANTS(target_check(target));
+    CHECK(target->ending > 0);
     if (--target->ending != 0 || !list_empty(&target->handles)) {
         return NULL;
     }
@@ -241,6 +271,7 @@ static struct xrc_target *find_target(struct domain *domain, uint32_t number)
 {
     for (struct list *node = domain->targets.next; node != &domain->targets; node = node->next) {
         struct xrc_target *target = CONTAINER_OF(node, struct xrc_target, node);
+        INVARIANTS(target_check(target));
         if (qp_number(target->holder->core) == number) {
             return target;
         }
