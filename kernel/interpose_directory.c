@@ -133,12 +133,14 @@ READDIR(readdir64, dirent64)
         const int before = errno;                                                                  \
         errno = 0;                                                                                 \
         const struct dirent *found = virtual_directory_read(directory);                            \
-        const int error = found == NULL ? errno : 0;                                               \
+        const int error = found == NULL                       ? errno                              \
+                          : found->d_reclen <= sizeof(*entry) ? 0                                  \
+                                                              : ENAMETOOLONG;                      \
         errno = before;                                                                            \
-        if (found != NULL) {                                                                       \
-            memcpy(entry, found, sizeof(*entry));                                                  \
+        *result = found != NULL && error == 0 ? entry : NULL;                                      \
+        if (*result != NULL) {                                                                     \
+            memcpy(entry, found, found->d_reclen);                                                 \
         }                                                                                          \
-        *result = found != NULL ? entry : NULL;                                                    \
         return error;                                                                              \
     }
 
@@ -209,7 +211,7 @@ static int scan(DIR *stream, struct dirent ***result, filter *wanted, comparison
             continue;
         }
         struct dirent **more = realloc(entries, (size_t)(count + 1) * sizeof(struct dirent *));
-        struct dirent *copy = malloc(sizeof(*copy));
+        struct dirent *copy = malloc(entry->d_reclen);
         entries = more != NULL ? more : entries;
         if (more == NULL || copy == NULL) {
             free(copy);
@@ -217,7 +219,7 @@ static int scan(DIR *stream, struct dirent ***result, filter *wanted, comparison
             errno = ENOMEM;
             return -1;
         }
-        /* The kernel's entries are only as long as their names. */
+        /* The kernel's entries are as long as their names: also longer than the struct. */
         memcpy(copy, entry, entry->d_reclen);
         entries[count++] = copy;
         errno = 0;
