@@ -204,6 +204,7 @@ static bool netdev_name(uint32_t index, char name[SYSFS_NAME_BYTES])
 static bool netdev_link(uint32_t index, char value[SYSFS_VALUE_BYTES])
 {
     char name[SYSFS_NAME_BYTES];
+    errno = ENOENT; /* It was there when its name was looked for. */
     return netdev_name(index, name) && says(value, "/sys/class/net/%s", name);
 }
 
