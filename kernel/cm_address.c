@@ -19,12 +19,16 @@
 static int claim_port(const struct cm_command *command, struct cm_id *id,
                       struct rdma_address *address)
 {
-    return live_cm_claim(command->file->live, id->core.port_space, address, id->core.ipv6_only,
-                         &id->service);
+    CHECK(id->service == NULL); /* It would keep its port for ever. */
+    const int failure = live_cm_claim(command->file->live, id->core.port_space, address,
+                                      id->core.ipv6_only, &id->service);
+    CHECK((failure == 0) == (id->service != NULL) && (failure != 0 || address->port != 0));
+    return failure;
 }
 
 static void give_up_port(struct cm_id *id)
 {
+    CHECK(id->service != NULL);
     live_cm_unclaim(id->service);
     id->service = NULL;
 }
@@ -112,6 +116,7 @@ static int bind_to(const struct cm_command *command, struct cm_id *id, struct rd
     if (failure != 0) {
         return failure;
     }
+    CHECK(address.port != 0);
     uint8_t gid[16];
     live_cm_gid_for(command->file->live, address.ip, gid);
     return status_errno(rdma_id_bind(&id->core, &address, gid));
@@ -157,6 +162,7 @@ static int offer(const struct cm_command *command, struct cm_id *id)
     if (failure != 0) {
         return failure;
     }
+    CHECK(address.port == id->core.source.port);
     failure = live_cm_offer(command->file->live, id->service);
     if (failure != 0 && unclaimed) {
         give_up_port(id);

@@ -33,7 +33,11 @@ int cm_write_out(const struct cm_command *command, uint64_t response, const void
 struct cm_id *cm_find_id(const struct cm_command *command, uint32_t handle)
 {
     struct cm_id *id = cm_handle_find(handle, CM_HANDLE_ID);
-    return id != NULL && id->core.channel == &command->file->channel ? id : NULL;
+    if (id == NULL || id->core.channel != &command->file->channel) {
+        return NULL;
+    }
+    INVARIANTS(cm_id_check(command->file, id));
+    return id;
 }
 
 struct rdma_cm *cm_manager(const struct cm_command *command)
@@ -74,6 +78,7 @@ int cm_execute(uint32_t number, struct cm_command *command)
         [CM_RESOLVE_IB_SERVICE] = cm_command_resolve_ib_service,
         [CM_WRITE_EVENT] = cm_command_write_event,
     };
+    CHECK(!command->file->closed);
     if (number >= COUNT_OF(commands)) {
         return EINVAL;
     }

@@ -120,6 +120,7 @@ int cm_command_get_event(struct cm_command *command)
     }
     if (next->kind == RDMA_EVENT_CONNECT_REQUEST && next->id->handle == 0) {
         struct cm_id *id = CONTAINER_OF(next->id, struct cm_id, core);
+        INVARIANTS(CHECK(list_empty(&id->node) && id->core.channel == &file->channel));
         id->core.handle = cm_handle_take(CM_HANDLE_ID, id);
         if (id->core.handle == 0) {
             return ENOMEM;
@@ -127,6 +128,8 @@ int cm_command_get_event(struct cm_command *command)
         list_append(&file->ids, &id->node);
     }
     struct rdma_event *event = rdma_channel_take(cm_manager(command), &file->channel);
+    CHECK(event == next);
+    INVARIANTS(cm_id_check(file, CONTAINER_OF(event->id, struct cm_id, core)));
     file->taker = gettid();
     struct rdma_ucm_event_resp out;
     cm_write_event(file->live, event, &out);

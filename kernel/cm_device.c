@@ -73,6 +73,14 @@ static void count_up(int fd, uint64_t count)
 
 /* -- Files --------------------------------------------------------------------------------------*/
 
+/* (locked) Threads wait only as long as there is no event. */
+static void file_check(const struct cm_file *file)
+{
+    CHECK(file->fd >= 0 && file->fd < FILES_MAX && file->wait_fd >= 0 && file->live != NULL);
+    list_check(&file->ids);
+    CHECK(file->closed || file->waiters == 0 || !file->readable);
+}
+
 bool cm_device_is(int fd)
 {
     const pid_t owner =
@@ -92,6 +100,7 @@ static struct cm_file *hold(int fd)
     pthread_mutex_lock(&mutex);
     struct cm_file *file = cm_device_is(fd) ? files[fd] : NULL;
     if (file != NULL) {
+        CHECK(file->fd == fd && file->users > 0);
         file->users++;
     }
     pthread_mutex_unlock(&mutex);
@@ -101,9 +110,11 @@ static struct cm_file *hold(int fd)
 static void drop(struct cm_file *file)
 {
     pthread_mutex_lock(&mutex);
+    CHECK(file->users > 0);
     const bool last = --file->users == 0;
     pthread_mutex_unlock(&mutex);
     if (last) {
+        CHECK(list_empty(&file->ids)); /* They went when it was closed. */
         descriptor_close(file->wait_fd);
         free(file);
     }
@@ -167,6 +178,7 @@ static void on_changed(struct rdma_channel *channel)
         count_up(file->wait_fd, file->waiters);
         file->waiters = 0;
     }
+    INVARIANTS(file_check(file));
 }
 
 struct cm_id *cm_id_make(void)
@@ -231,11 +243,23 @@ int cm_device_open(int flags)
     return fd;
 }
 
+void cm_id_check(const struct cm_file *file, const struct cm_id *id)
+{
+    CHECK(id->core.channel == &file->channel);
+    CHECK(id->core.handle != 0 && cm_handle_find(id->core.handle, CM_HANDLE_ID) == id);
+    list_check(&id->node);
+    CHECK(!list_empty(&id->node));
+    list_check(&id->multicasts);
+    /* It claims a port while it is bound to one. */
+    CHECK(id->service == NULL || id->core.source.port != 0);
+}
+
 void cm_id_destroy(struct live *live, struct cm_id *id)
 {
     while (!list_empty(&id->multicasts)) {
         struct cm_multicast *multicast =
             CONTAINER_OF(list_pop(&id->multicasts), struct cm_multicast, node);
+        CHECK(multicast->core.id == &id->core);
         rdma_multicast_leave(live_cm(live), &multicast->core);
         cm_handle_give(multicast->core.handle);
         free(multicast);
@@ -258,11 +282,13 @@ static void destroy_ids(struct cm_file *file, bool closing)
         file->flags = fcntl(file->fd, F_GETFL);
     }
     while (!list_empty(&file->ids)) {
+        INVARIANTS(cm_id_check(file, CONTAINER_OF(file->ids.next, struct cm_id, node)));
         cm_id_destroy(file->live, CONTAINER_OF(file->ids.next, struct cm_id, node));
         /* Room for last words is limited: these are sent before the next id goes. */
         live_cm_settle(file->live);
     }
     rdma_channel_forget(&file->channel);
+    INVARIANTS(file_check(file));
     live_unlock(file->live);
 }
 
@@ -270,6 +296,7 @@ static void destroy_ids(struct cm_file *file, bool closing)
 static bool in_use(struct cm_file *file)
 {
     pthread_mutex_lock(&mutex);
+    CHECK(file->users >= 1);
     const bool used = file->users > 2;
     pthread_mutex_unlock(&mutex);
     return used;
@@ -348,8 +375,10 @@ static int execute(struct cm_file *file, uint32_t number, struct cm_command *com
          * one. */
         failure = number == RDMA_USER_CM_CMD_GET_EVENT ? EAGAIN : EBADF;
     } else if (live_cm_prepare(file->live)) {
+        INVARIANTS(file_check(file));
         failure = cm_execute(number, command);
         live_cm_settle(file->live);
+        INVARIANTS(file_check(file));
     }
     live_unlock(file->live);
     return failure;
@@ -365,6 +394,7 @@ static bool wait_for_event(struct cm_file *file, const struct outside *outside)
     const bool waits = empty && !(flags & O_NONBLOCK);
     file->waiters += waits;
     file->reader = waits ? gettid() : file->reader;
+    INVARIANTS(file_check(file));
     live_unlock(file->live);
     if (!waits) {
         errno = EAGAIN;

@@ -36,6 +36,7 @@ int cm_command_create_id(struct cm_command *command)
         return failure;
     }
     list_append(&command->file->ids, &id->node);
+    INVARIANTS(cm_id_check(command->file, id));
     return 0;
 }
 
@@ -68,12 +69,14 @@ int cm_command_migrate_id(struct cm_command *command)
     if (id == NULL || id->core.channel != &from->channel) {
         return ENOENT;
     }
+    INVARIANTS(cm_id_check(from, id));
     const struct rdma_ucm_migrate_resp out = {.events_reported = id->core.events_reported};
     const int failure = cm_write_out(command, in.response, &out, sizeof(out));
     if (failure == 0) {
         rdma_id_migrate(cm_manager(command), &id->core, &command->file->channel);
         list_remove(&id->node);
         list_append(&command->file->ids, &id->node);
+        INVARIANTS(cm_id_check(command->file, id));
     }
     return failure;
 }

@@ -67,6 +67,10 @@ struct cm_file *cm_file_of(int fd);
 struct cm_id *cm_id_make(void);
 void cm_id_destroy(struct live *live, struct cm_id *id);
 
+/* (locked) An id that its program knows: by a number, and in the list of the file that tells it of
+ * the id's events. */
+void cm_id_check(const struct cm_file *file, const struct cm_id *id);
+
 /* cm_reader.c: an id is about to be destroyed: a thread that is on its way to fetch an event about
  * it gets there first. Without the live lock. */
 void cm_let_reader_take(struct cm_file *file, uint32_t handle);

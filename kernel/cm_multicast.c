@@ -7,6 +7,16 @@
 #include "base/status.h"
 #include "kernel/cm_internal.h"
 
+/* (locked) Its program knows it by a number; the id that joined has it in its list. */
+static void multicast_check(const struct cm_multicast *multicast)
+{
+    const uint32_t handle = multicast->core.handle;
+    CHECK(handle != 0 && cm_handle_find(handle, CM_HANDLE_MULTICAST) == multicast);
+    CHECK(multicast->core.id != NULL && multicast->core.id->datagrams);
+    CHECK(!list_empty(&multicast->node));
+    list_check(&multicast->node);
+}
+
 static int join(struct cm_command *command, uint32_t handle, const void *sockaddr, size_t bytes,
                 uint64_t uid, uint64_t response)
 {
@@ -45,6 +55,7 @@ static int join(struct cm_command *command, uint32_t handle, const void *sockadd
     multicast->core.handle = taken;
     list_init(&multicast->node);
     list_append(&id->multicasts, &multicast->node);
+    INVARIANTS(multicast_check(multicast));
     return 0;
 }
 
@@ -73,6 +84,7 @@ int cm_command_leave_multicast(struct cm_command *command)
     if (multicast == NULL || multicast->core.id->channel != &command->file->channel) {
         return ENOENT;
     }
+    INVARIANTS(multicast_check(multicast));
     const struct rdma_ucm_destroy_id_resp out = {.events_reported =
                                                      multicast->core.events_reported};
     const int failure = cm_write_out(command, in.response, &out, sizeof(out));

@@ -77,6 +77,8 @@ static int query_path(struct cm_command *command, uint64_t response, const struc
     struct ib_user_path_rec path;
     uint8_t out[sizeof(head) + sizeof(data)];
     size_t bytes = sizeof(head);
+    _Static_assert(offsetof(struct rdma_ucm_query_path_resp, path_data) == sizeof(head),
+                   "the path stands behind the head");
     if (rdma_id_has_route(id) && command->out_bytes >= sizeof(out)) {
         cm_write_path(id, &path);
         cm_pack_path(&path, &data);

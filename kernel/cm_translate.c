@@ -77,6 +77,11 @@ void cm_write_address(const struct rdma_address *address, void *sockaddr)
 
 /* -- Connections --------------------------------------------------------------------------------*/
 
+_Static_assert(sizeof(((struct rdma_ucm_conn_param *)0)->private_data) ==
+                       sizeof(((struct rdma_parameters *)0)->private_data) &&
+                   sizeof(((struct rdma_parameters *)0)->private_data) > UINT8_MAX,
+               "private data of any length");
+
 /* Counts of three bits; programs that ask for more get the most there is, as from the kernel. */
 static uint8_t at_most_7(uint8_t count)
 {
@@ -123,6 +128,13 @@ static void write_way(const struct live *live, const struct rdma_id *id, const u
     memcpy(attr->grh.dgid, gid, 16);
 }
 
+/* A path that is known has a GID at either end and, for connections, an MTU. */
+static void path_check(const struct rdma_id *id)
+{
+    CHECK(id->has_path && id->source.known);
+    CHECK(id->datagrams || (id->path_mtu >= IBV_MTU_256 && id->path_mtu <= IBV_MTU_4096));
+}
+
 static void write_conn(const struct rdma_parameters *from, struct rdma_ucm_conn_param *to)
 {
     *to = (struct rdma_ucm_conn_param){
@@ -156,6 +168,7 @@ void cm_write_event(const struct live *live, const struct rdma_event *event,
     to->status = (uint32_t)event->status;
     to->id = event->id->handle;
     to->uid = event->id->uid;
+    CHECK((event->kind == RDMA_EVENT_CONNECT_REQUEST) == (event->listener != NULL));
     if (event->kind == RDMA_EVENT_CONNECT_REQUEST) {
         to->uid = event->listener->uid;
     } else if (event->multicast != NULL) {
@@ -173,6 +186,7 @@ void cm_write_event(const struct live *live, const struct rdma_event *event,
 
 void cm_write_path(const struct rdma_id *id, struct ib_user_path_rec *path)
 {
+    INVARIANTS(path_check(id));
     *path = (struct ib_user_path_rec){
         .flow_label = 0,
         .reversible = 1,
@@ -216,6 +230,7 @@ uint16_t cm_write_gid(const uint8_t gid[16], void *sockaddr)
         uint8_t gid[16];
         uint64_t service_id, mask, scope_id;
     } empty = {.family = AF_IB, .pkey = 0xffff};
+    _Static_assert(sizeof(empty) <= sizeof(struct __kernel_sockaddr_storage), "it has room");
     memcpy(sockaddr, &empty, sizeof(empty));
     memcpy((uint8_t *)sockaddr + offsetof(__typeof__(empty), gid), gid, 16);
     return sizeof(empty);
@@ -253,6 +268,7 @@ static int write_rtr(const struct live *live, const struct rdma_id *id,
     if (!knows_peer(id)) {
         return EINVAL;
     }
+    INVARIANTS(path_check(id));
     attr->qp_attr_mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
     write_way(live, id, id->peer_gid, &attr->ah_attr);
     attr->path_mtu = id->path_mtu;

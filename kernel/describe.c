@@ -13,6 +13,9 @@
 void device_describe(struct live *live, struct ibv_device_attr *attr)
 {
     const struct nic_limits *limits = nic_limits(live_nic(live));
+    CHECK(limits->qps <= INT32_MAX && limits->regions <= INT32_MAX);
+    CHECK(limits->reads <= INT32_MAX && limits->attachments <= INT32_MAX);
+    CHECK(limits->cq_entries < INT32_MAX); /* ibv_create_cq takes an int, too. */
     memset(attr, 0, sizeof(*attr));
     snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", NONIC_VERSION);
     attr->node_guid = __builtin_bswap64(live_guid(live));
@@ -121,6 +124,7 @@ static void describe_state(const struct live *live, struct ibv_port_attr *attr)
     case LIVE_PORT_POLLING: attr->phys_state = POLLING; break;
     case LIVE_PORT_DISABLED: attr->phys_state = DISABLED; break;
     }
+    CHECK(attr->phys_state != 0);
     attr->state = IBV_PORT_DOWN;
 }
 
@@ -139,6 +143,7 @@ void port_describe(struct live *live, struct ibv_port_attr *attr)
         .link_layer = IBV_LINK_LAYER_ETHERNET,
         .flags = IBV_QPF_GRH_REQUIRED,
     };
+    CHECK(live_gid_count(live) <= LIVE_GIDS_MAX);
     describe_state(live, attr);
     describe_lanes(live, attr);
 }

@@ -128,6 +128,7 @@ static int close_others(unsigned int first, unsigned int last, int flags)
 {
     int own, result = 0;
     while (result == 0 && first <= last && (own = descriptor_next_owned(first, last)) >= 0) {
+        CHECK((unsigned int)own >= first && (unsigned int)own <= last);
         result =
             first < (unsigned int)own ? next_close_range()(first, (unsigned int)own - 1, flags) : 0;
         first = (unsigned int)own + 1;

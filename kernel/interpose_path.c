@@ -164,6 +164,7 @@ bool interpose_leads(int at, const char **path, char whole[SYSFS_PATH_BYTES])
     if (leads) {
         while (step(whole, rest, &links)) {
         }
+        INVARIANTS(CHECK(links <= LINKS_MAX + 1 && strlen(whole) < SYSFS_PATH_BYTES));
         leads =
             prepend("/", rest, strspn(rest, "/")) && strlen(whole) + strlen(rest) < sizeof(rest);
     }
@@ -362,6 +363,8 @@ static char *resolved(const struct sysfs_node *node, char *buffer)
         errno = node->error;
         return NULL;
     }
+    _Static_assert(SYSFS_PATH_BYTES <= PATH_MAX, "a program's buffer has room for a path of ours");
+    CHECK(node->path[0] == '/');
     return buffer == NULL ? strdup(node->path) : strcpy(buffer, node->path);
 }
 

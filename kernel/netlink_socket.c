@@ -184,6 +184,7 @@ static int deliver(int fd, const struct nldev_out *out)
     }
     for (size_t at = 0; at < out->used;) {
         const size_t count = nldev_datagram(out->bytes + at, out->used - at);
+        CHECK(count > 0 && count <= out->used - at && count <= NLDEV_DATAGRAM_BYTES);
         if (!deliver_one(fd, &own, out->bytes + at, count)) {
             setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &queue, sizeof(queue));
             if (!deliver_one(fd, &own, out->bytes + at, count)) {
@@ -225,6 +226,7 @@ static int take(int fd, const struct msghdr *message, size_t *count)
     if (error == 0) {
         struct nldev_out out = {.bytes = reply, .room = REPLY_BYTES_MAX, .port_id = own.nl_pid};
         error = answer(request, *count, &out);
+        CHECK(out.used <= out.room);
         error = error != 0 ? error : deliver(fd, &out);
     }
     free(request);

@@ -14,11 +14,19 @@
 /* Room that is kept for the end of an answer: two messages, one of which may repeat a request. */
 #define END_BYTES (2 * (size_t)NLDEV_DATAGRAM_BYTES)
 
+/* A message under way ends within its datagram, and that within the buffer. */
+static void out_check(const struct nldev_out *out)
+{
+    CHECK(out->used <= out->message_end && out->message_end <= out->room);
+    CHECK(out->used == nldev_padded(out->used));
+}
+
 /* -- Attributes ---------------------------------------------------------------------------------*/
 
 void nldev_put(struct nldev_out *out, uint16_t type, const void *value, size_t bytes)
 {
     const size_t whole = nldev_padded(ATTRIBUTE_HEADER + bytes);
+    INVARIANTS(out_check(out));
     if (out->full || whole > out->message_end - out->used) {
         out->full = true;
         return;
@@ -31,6 +39,7 @@ void nldev_put(struct nldev_out *out, uint16_t type, const void *value, size_t b
         memcpy(out->bytes + out->used + ATTRIBUTE_HEADER, value, bytes);
     }
     out->used += whole;
+    INVARIANTS(out_check(out));
 }
 
 void nldev_put_u8(struct nldev_out *out, uint16_t type, uint8_t value)
@@ -66,7 +75,9 @@ void nldev_end_nest(struct nldev_out *out, size_t nest)
     if (out->full) {
         return;
     }
+    CHECK(nest + sizeof(attribute) <= out->used && out->used - nest <= UINT16_MAX);
     memcpy(&attribute, out->bytes + nest, sizeof(attribute));
+    CHECK(attribute.nla_type & NLA_F_NESTED);
     attribute.nla_len = (uint16_t)(out->used - nest);
     memcpy(out->bytes + nest, &attribute, sizeof(attribute));
 }
@@ -87,12 +98,15 @@ static size_t begin_message(struct nldev_out *out, const struct nldev_request *r
     out->used += sizeof(header);
     out->message_end = begin + (left < NLDEV_DATAGRAM_BYTES ? left : NLDEV_DATAGRAM_BYTES);
     out->full = false;
+    INVARIANTS(out_check(out));
     return begin;
 }
 
 /* False: it was not whole, and is not there. */
 static bool end_message(struct nldev_out *out, size_t begin)
 {
+    INVARIANTS(out_check(out));
+    CHECK(begin < out->used);
     if (out->full) {
         out->used = begin;
         return false;
@@ -114,6 +128,7 @@ static void put_raw(struct nldev_out *out, const void *bytes, size_t count)
 static void put_acknowledgement(struct nldev_out *out, const struct nldev_request *request,
                                 int error)
 {
+    CHECK(error >= 0);
     const int32_t code = -error;
     const size_t room = NLDEV_DATAGRAM_BYTES - MESSAGE_HEADER - sizeof(code);
     const bool whole = error != 0 && nldev_padded(request->count) <= room;
@@ -220,6 +235,7 @@ static void put_counters(struct nldev_out *out, const struct nldev_request *requ
     const size_t begin = begin_reply(out, request, device);
     nldev_put_u32(out, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
     const size_t table = nldev_begin_nest(out, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+    CHECK(device->lasting_counters <= device->counter_count);
     for (size_t i = 0; i < device->counter_count; i++) {
         if (i < device->lasting_counters || device->counters[i].value != 0) {
             put_counter(out, &device->counters[i], names, (uint32_t)i);
@@ -336,6 +352,8 @@ static int put_replies(struct nldev_out *out, const struct nldev_request *reques
                        const struct nldev_device *device)
 {
     const enum nldev_answers answers = nldev_command_of(request)->answers;
+    CHECK(device != NULL || request->dump || answers == NLDEV_ANSWERS_SYSTEM ||
+          answers == NLDEV_ANSWERS_CHARDEV); /* judge_target has refused all others. */
     const bool nothing = device == NULL && request->dump;
     switch (nothing ? NLDEV_ANSWERS_NOT : answers) {
     case NLDEV_ANSWERS_DEVICE: put_device(out, request, device); break;

@@ -29,7 +29,7 @@ struct found {
 static uint64_t device_number(const char *text)
 {
     unsigned first = 0, second = 0;
-    sscanf(text, "%u:%u", &first, &second);
+    CHECK(sscanf(text, "%u:%u", &first, &second) == 2);
     return makedev(first, second);
 }
 
@@ -84,6 +84,7 @@ static void list(struct live *live, enum nldev_kind kind, struct found *found,
     const uint64_t total = objects_collect(live, kind, found->objects, &room);
     live_unlock(live);
     device->totals[kind] = total + others_collect(kind, found->objects, &room);
+    CHECK(room <= NLDEV_OBJECTS_MAX);
     device->resources = found->objects;
     device->resource_count = NLDEV_OBJECTS_MAX - room;
 }
@@ -103,6 +104,7 @@ static void total(struct live *live, struct nldev_device *device)
 static void say_left_out(const struct nldev_device *device, enum nldev_kind kind, uint64_t before,
                          const struct nldev_out *out)
 {
+    CHECK(out->left_out >= before);
     const uint64_t unlisted = device->totals[kind] - device->resource_count;
     const uint64_t missing = out->left_out - before + unlisted;
     if (missing > 0) {

@@ -20,6 +20,7 @@
 struct nldev_resource *objects_add(struct objects_collection *collection, uint64_t number)
 {
     struct nldev_resource *resource = &collection->spare;
+    CHECK(collection->room == 0 || collection->to != NULL);
     if (collection->room > 0) {
         collection->room--;
         resource = collection->to++;
@@ -48,7 +49,7 @@ static uint64_t id_state(const struct rdma_id *id)
         LISTEN,
     };
     switch ((enum rdma_id_state)id->state) {
-    case RDMA_ID_IDLE: break;
+    case RDMA_ID_IDLE: return IDLE;
     case RDMA_ID_BOUND: return ADDR_BOUND;
     case RDMA_ID_RESOLVING: return ADDR_QUERY;
     case RDMA_ID_RESOLVED: return ADDR_RESOLVED;
@@ -61,7 +62,7 @@ static uint64_t id_state(const struct rdma_id *id)
     case RDMA_ID_DISCONNECTED: return DISCONNECT;
     case RDMA_ID_LISTENING: return LISTEN;
     }
-    return IDLE;
+    UNREACHABLE("a state outside its enum");
 }
 
 static uint64_t half(const uint8_t bytes[8])
@@ -92,6 +93,7 @@ static void add_id(struct objects_collection *collection, const struct rdma_id *
         return;
     }
     struct nldev_resource *resource = objects_add(collection, id->handle);
+    INVARIANTS(cm_id_check(file, CONTAINER_OF_CONST(id, struct cm_id, core)));
     nldev_set(resource, CM_ID_TYPE, id->datagrams ? QP_UD : id->unreliable ? QP_UC : QP_RC);
     nldev_set(resource, CM_ID_STATE, id_state(id));
     nldev_set(resource, CM_ID_PORT_SPACE, id->port_space);
@@ -119,6 +121,7 @@ uint64_t objects_collect(struct live *live, enum nldev_kind kind, struct nldev_r
     } else if (library != NULL) {
         library->collect(kind, &collection);
     }
+    CHECK(collection.room <= *room && *room - collection.room <= collection.total);
     *room = collection.room;
     return collection.total;
 }
@@ -152,6 +155,7 @@ static size_t tell_kind(struct live *live, enum nldev_kind kind, bool root, char
         return SIZE_MAX;
     }
     const uint64_t total = objects_collect(live, kind, found, &room);
+    CHECK(room == 0 || total == NLDEV_OBJECTS_MAX - room); /* Only where there is none left. */
     size_t used = (size_t)snprintf(text, bytes, NLDEV_TOTAL " %s %" PRIu64 "\n",
                                    nldev_kind_name(kind), total);
     for (size_t i = 0; i < NLDEV_OBJECTS_MAX - room && used < bytes; i++) {

@@ -74,6 +74,7 @@ uint64_t others_collect(enum nldev_kind kind, struct nldev_resource *to, size_t 
     const size_t count = ask(nldev_kind_name(kind), &programs);
     struct nldev_resource *place = to + NLDEV_OBJECTS_MAX - *room;
     uint64_t total = 0, one;
+    CHECK(*room <= NLDEV_OBJECTS_MAX);
     for (size_t i = 0; i < count; i++) {
         char *text = programs[i].text, *line;
         while (programs[i].outcome == STAT_ANSWERED && (line = next_line(&text)) != NULL) {

@@ -6,6 +6,7 @@
 #include <rdma/rdma_netlink.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "kernel/nldev_internal.h"
 
 /* -- Commands -----------------------------------------------------------------------------------*/
@@ -48,6 +49,7 @@ static bool is_unknown(uint16_t command)
 
 const struct nldev_command *nldev_command_of(const struct nldev_request *request)
 {
+    CHECK(request->command < COUNT_OF(commands)); /* Others were answered with an error. */
     return &commands[request->command];
 }
 
@@ -100,6 +102,7 @@ static int read_attribute(struct nldev_request *request, uint16_t type, const ui
 static int read_attributes(struct nldev_request *request)
 {
     size_t at = MESSAGE_HEADER;
+    CHECK(request->count >= MESSAGE_HEADER);
     while (at < request->count) {
         struct nlattr attribute;
         const size_t left = request->count - at;

@@ -89,11 +89,13 @@ static const struct {
 
 const char *nldev_kind_name(enum nldev_kind kind)
 {
+    CHECK(kind < NLDEV_KINDS);
     return kinds[kind].name;
 }
 
 uint16_t nldev_number_attribute(enum nldev_kind kind)
 {
+    CHECK(kind < NLDEV_KINDS && kinds[kind].rows[0].value == NLDEV_NUMBER);
     return kinds[kind].rows[0].attribute;
 }
 
@@ -121,6 +123,7 @@ static void put_address(struct nldev_out *out, uint16_t type, const uint64_t val
 static void put_value(struct nldev_out *out, const struct row *row,
                       const struct nldev_resource *resource)
 {
+    CHECK(row->value + (row->form == ADDRESS ? 4 : 1) <= NLDEV_VALUES);
     const uint64_t *value = &resource->values[row->value];
     if (!(resource->present >> row->value & 1)) {
         return;
@@ -137,6 +140,7 @@ static void put_value(struct nldev_out *out, const struct row *row,
 static void put_values(struct nldev_out *out, enum nldev_kind kind,
                        const struct nldev_resource *resource)
 {
+    CHECK(resource->present & 1u << NLDEV_NUMBER); /* Readers tell objects apart by that. */
     if (kinds[kind].on_port) {
         nldev_put_u32(out, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
     }

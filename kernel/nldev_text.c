@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "kernel/nldev.h"
 
 #define WORD "object"
 
 size_t nldev_print(const struct nldev_resource *resource, char *text, size_t bytes)
 {
+    CHECK(resource->present >> NLDEV_VALUES == 0);
     size_t used = (size_t)snprintf(text, bytes, WORD);
     for (uint32_t i = 0; i < NLDEV_VALUES && used < bytes; i++) {
         used += (size_t)(resource->present >> i & 1
@@ -58,5 +60,6 @@ bool nldev_parse(const char *line, struct nldev_resource *resource)
         }
         nldev_set(resource, i, value);
     }
+    INVARIANTS(CHECK(resource->present >> NLDEV_VALUES == 0));
     return (*at == '\0' || *at == ' ') && (resource->present & 1u << NLDEV_NUMBER);
 }

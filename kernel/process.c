@@ -25,9 +25,18 @@ static struct {
 } process = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 static _Atomic(const struct process_library *) attached;
 
+/* (mutex) A NIC is this process's, and there is none where it was refused. */
+static void process_check(void)
+{
+    CHECK(process.owner == getpid());
+    CHECK(process.live == NULL || !process.refused);
+    CHECK(process.live == NULL || !live_is_inherited(process.live));
+}
+
 void process_attach(const struct process_library *library)
 {
-    atomic_store(&attached, library);
+    const struct process_library *before = atomic_exchange(&attached, library);
+    CHECK(before == NULL || before == library); /* Its objects are the only ones that we know. */
 }
 
 const struct process_library *process_attached(void)
@@ -98,6 +107,7 @@ static void *fail(int reason)
 static struct live *refuse(const char *error, int reason)
 {
     process_complain(error);
+    CHECK(process.live == NULL);
     process.refused = !shortage_is(reason);
     return fail(process.refused ? ENODEV : reason);
 }
@@ -139,13 +149,16 @@ struct live *process_live(void)
     forget_parent();
     const int before = errno;
     errno = ENODEV;
+    INVARIANTS(process_check());
     if (process.live == NULL && !process.refused) {
         process.live = claim();
     }
+    INVARIANTS(process_check());
     struct live *live = process.live;
     pthread_mutex_unlock(&process.mutex);
     uncancelled_end(cancellation);
     errno = live == NULL ? errno : before;
+    CHECK(live != NULL || errno != 0);
     return live;
 }
 

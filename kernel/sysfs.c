@@ -19,6 +19,31 @@ struct walk {
     uint32_t links;
 };
 
+/* It stands in a directory, at the root at least. */
+static void walk_check(const struct walk *walk)
+{
+    CHECK(walk->depth > 0 && walk->depth <= DEPTH_MAX && walk->stack[0] == &sysfs_root);
+    CHECK(walk->stack[walk->depth - 1]->kind == SYSFS_DIRECTORY);
+    CHECK(walk->links <= LINKS_MAX);
+}
+
+/* A walk ends with an errno, at an entry of ours, which has a path, or at one of the kernel's. */
+static void node_check(const struct sysfs_node *node)
+{
+    CHECK(node->kind != SYSFS_ABSENT || node->error > 0);
+    CHECK(node->path[0] == '/' || node->kind == SYSFS_ABSENT || node->kind == SYSFS_KERNEL);
+    CHECK(node->kind != SYSFS_DIRECTORY || node->entry != NULL);
+}
+
+/* A file, a link or a device has a content: an entry's text, or the answer of a function. */
+static void content_check(const struct sysfs_node *node)
+{
+    const struct sysfs_entry *entry = node->entry;
+    CHECK(node->kind == SYSFS_FILE || node->kind == SYSFS_LINK || node->kind == SYSFS_DEVICE);
+    CHECK(entry == NULL || (entry->value != NULL) != (entry->text != NULL));
+    CHECK(entry != NULL || (node->table != NULL && node->table->value != NULL));
+}
+
 static const struct sysfs_entry *here(const struct walk *walk)
 {
     return walk->stack[walk->depth - 1];
@@ -30,6 +55,7 @@ static const struct sysfs_entry *here(const struct walk *walk)
 static bool find_child(const struct sysfs_entry *directory, const char *name, size_t length,
                        struct sysfs_node *child)
 {
+    CHECK(directory->kind == SYSFS_DIRECTORY);
     for (const struct sysfs_entry *e = directory->entries; e != NULL && e->name != NULL; e++) {
         if (strncmp(e->name, name, length) == 0 && e->name[length] == '\0') {
             child->entry = e;
@@ -61,6 +87,7 @@ static size_t path_of(const struct walk *walk, char path[SYSFS_PATH_BYTES])
     for (uint32_t i = 1; i < walk->depth; i++) {
         length +=
             (size_t)snprintf(path + length, SYSFS_PATH_BYTES - length, "/%s", walk->stack[i]->name);
+        CHECK(length < SYSFS_PATH_BYTES - SYSFS_NAME_BYTES); /* Room for one more name of ours. */
     }
     return length;
 }
@@ -69,6 +96,7 @@ static void set_path(const struct walk *walk, const char *name, size_t length,
                      struct sysfs_node *node)
 {
     const size_t at = path_of(walk, node->path);
+    CHECK(length < SYSFS_NAME_BYTES); /* It is the name of an entry. */
     snprintf(node->path + at, SYSFS_PATH_BYTES - at, "/%.*s", (int)length, name);
 }
 
@@ -76,6 +104,7 @@ static void set_path(const struct walk *walk, const char *name, size_t length,
 
 static void absent(struct sysfs_node *node, int error)
 {
+    CHECK(error > 0);
     node->kind = SYSFS_ABSENT;
     node->error = error;
 }
@@ -113,6 +142,7 @@ static bool follow_link(struct walk *walk, const struct sysfs_node *link, const 
     }
     memcpy(joined, target, length);
     strcpy(joined + length, rest);
+    CHECK(link->kind == SYSFS_LINK && length > 0);
     if (joined[0] == '/') {
         walk->depth = 1;
     }
@@ -147,6 +177,7 @@ static bool step(struct walk *walk, bool follow, struct sysfs_node *node)
     const char *name = walk->rest + strspn(walk->rest, "/");
     const size_t length = strcspn(name, "/");
     const char *rest = name + length;
+    INVARIANTS(walk_check(walk));
     if (length == 0) {
         arrive_here(walk, node);
         return false;
@@ -190,12 +221,14 @@ void sysfs_find(const char *path, bool follow, struct sysfs_node *node)
     memcpy(walk.rest, path, length + 1);
     while (step(&walk, follow, node)) {
     }
+    INVARIANTS(node_check(node));
 }
 
 /* -- Contents -----------------------------------------------------------------------------------*/
 
 bool sysfs_read(const struct sysfs_node *node, char value[SYSFS_VALUE_BYTES])
 {
+    INVARIANTS(content_check(node));
     if (node->entry == NULL) {
         return node->table->value(node->index, value);
     }
@@ -215,6 +248,7 @@ enum sysfs_kind sysfs_list(const struct sysfs_node *node, uint32_t index,
                            char name[SYSFS_NAME_BYTES])
 {
     uint32_t i = 0;
+    CHECK(node->kind == SYSFS_DIRECTORY);
     for (const struct sysfs_entry *e = node->entry->entries; e != NULL && e->name != NULL; e++) {
         if (i++ == index) {
             snprintf(name, SYSFS_NAME_BYTES, "%s", e->name);

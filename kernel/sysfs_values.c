@@ -23,8 +23,9 @@ __attribute__((format(printf, 2, 3))) static bool says(char value[SYSFS_VALUE_BY
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(value, SYSFS_VALUE_BYTES, format, arguments);
+    const int bytes = vsnprintf(value, SYSFS_VALUE_BYTES, format, arguments);
     va_end(arguments);
+    CHECK(bytes > 0 && bytes < SYSFS_VALUE_BYTES);
     return true;
 }
 
@@ -56,7 +57,11 @@ bool value_state(char value[SYSFS_VALUE_BYTES])
 {
     static const char *const names[] = {"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
     struct ibv_port_attr attr;
-    return find_port(&attr) && says(value, "%d: %s\n", attr.state, names[attr.state]);
+    if (!find_port(&attr)) {
+        return false;
+    }
+    CHECK(attr.state < COUNT_OF(names));
+    return says(value, "%d: %s\n", attr.state, names[attr.state]);
 }
 
 bool value_phys_state(char value[SYSFS_VALUE_BYTES])
@@ -83,6 +88,7 @@ bool value_rate(char value[SYSFS_VALUE_BYTES])
     const char *name;
     const unsigned lanes = port_lanes(attr.active_width);
     const unsigned tenths = lanes * port_lane_speed(attr.active_speed, &name);
+    CHECK(tenths % 10 == 0 || tenths % 10 == 5); /* Which is all that the line can say. */
     return says(value, "%u%s Gb/sec (%uX%s)\n", tenths / 10, tenths % 10 != 0 ? ".5" : "", lanes,
                 name);
 }
@@ -118,6 +124,7 @@ bool value_local_cpus(char value[SYSFS_VALUE_BYTES])
         const uint32_t mask = in_word == 32 ? UINT32_MAX : (1u << in_word) - 1;
         at += (size_t)sprintf(value + at, at == 0 ? "%x" : ",%08x", mask);
     }
+    CHECK(at + 1 < SYSFS_VALUE_BYTES);
     strcpy(value + at, "\n");
     return true;
 }
@@ -137,6 +144,7 @@ static bool gid_at(uint32_t index, struct live_gid *gid)
         return false;
     }
     live_port_refresh(live);
+    CHECK(index < GID_TABLE_ENTRIES);
     errno = EINVAL;
     return live_gid(live, index, gid);
 }
@@ -238,6 +246,7 @@ static bool hw_counter_name(uint32_t index, char name[SYSFS_NAME_BYTES])
 static bool hw_counter(uint32_t index, char value[SYSFS_VALUE_BYTES])
 {
     struct nic_counters counters;
+    CHECK(index < COUNTER_COUNT);
     return snapshot(&counters) && says(value, "%" PRIu64 "\n", counters.values[index]);
 }
 
@@ -264,6 +273,7 @@ static uint32_t port_counter_count(void)
 
 static bool port_counter_name(uint32_t index, char name[SYSFS_NAME_BYTES])
 {
+    CHECK(index < COUNT_OF(port_counters));
     snprintf(name, SYSFS_NAME_BYTES, "%s", port_counters[index].name);
     return true;
 }
@@ -275,6 +285,8 @@ static bool port_counter(uint32_t index, char value[SYSFS_VALUE_BYTES])
         return false;
     }
     uint64_t sum = 0;
+    CHECK(index < COUNT_OF(port_counters));
+    CHECK(port_counters[index].first <= port_counters[index].last);
     for (uint32_t i = port_counters[index].first; i <= port_counters[index].last; i++) {
         sum += counters.values[i];
     }

@@ -68,6 +68,7 @@ bool virtual_cwd_possible(void)
     if (UNLIKELY(known == UNKNOWN)) {
         char path[SYSFS_PATH_BYTES];
         known = virtual_cwd(path) ? POSSIBLE : NEVER;
+        CHECK(known == NEVER || path[0] == '/');
         atomic_compare_exchange_strong(&possible, &(int){UNKNOWN}, known);
     }
     return known == POSSIBLE;
@@ -77,7 +78,7 @@ bool virtual_cwd_possible(void)
 static int make_nameless(const char *parent, const char *name)
 {
     char path[SYSFS_PATH_BYTES + 64];
-    snprintf(path, sizeof(path), "%s/%s", parent, name);
+    CHECK(snprintf(path, sizeof(path), "%s/%s", parent, name) < (int)sizeof(path));
     if (syscall(SYS_mkdirat, AT_FDCWD, path, 0700) != 0) {
         return -1;
     }
@@ -116,8 +117,9 @@ int virtual_enter(const struct sysfs_node *node)
         errno = node->kind == SYSFS_ABSENT ? node->error : ENOTDIR;
         return -1;
     }
-    snprintf(name, sizeof(name), NAME_PREFIX "%d.%u:%s", (int)getpid(),
-             atomic_fetch_add(&entered, 1), node->path);
+    const int bytes = snprintf(name, sizeof(name), NAME_PREFIX "%d.%u:%s", (int)getpid(),
+                               atomic_fetch_add(&entered, 1), node->path);
+    CHECK(node->path[0] == '/' && bytes < (int)sizeof(name));
     for (char *at = name; *at != '\0'; at++) {
         *at = *at == '/' ? SLASH : *at;
     }

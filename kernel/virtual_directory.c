@@ -23,6 +23,15 @@ struct virtual_directory {
     struct sysfs_node node;
 };
 
+/* It has a stream of the kernel's, or a descriptor of its own, or neither. */
+static void directory_check(const struct virtual_directory *directory)
+{
+    CHECK(directory->mark == MARK);
+    CHECK(directory->kernel == NULL || directory->fd < 0);
+    CHECK(directory->node.kind == SYSFS_DIRECTORY && directory->node.entry != NULL);
+    CHECK(directory->node.path[0] == '/');
+}
+
 bool virtual_directory_is(DIR *stream)
 {
     int mark;
@@ -45,12 +54,14 @@ struct virtual_directory *virtual_directory_open(const struct sysfs_node *node, 
     directory->kernel = kernel;
     directory->next = 0;
     directory->node = *node;
+    INVARIANTS(directory_check(directory));
     return directory;
 }
 
 int virtual_directory_close(struct virtual_directory *directory)
 {
     int result = 0;
+    INVARIANTS(directory_check(directory));
     if (directory->kernel != NULL) {
         result = closedir(directory->kernel);
     }
@@ -70,11 +81,11 @@ static unsigned char type_of(enum sysfs_kind kind)
     case SYSFS_DIRECTORY: return DT_DIR;
     case SYSFS_LINK: return DT_LNK;
     case SYSFS_DEVICE: return DT_CHR;
-    case SYSFS_FILE:
+    case SYSFS_FILE: return DT_REG;
     case SYSFS_KERNEL:
     case SYSFS_ABSENT: break;
     }
-    return DT_REG;
+    UNREACHABLE("an entry that is not there, or not ours");
 }
 
 static bool have(const struct virtual_directory *directory, const char *name)
@@ -107,6 +118,7 @@ static struct dirent *fill(struct virtual_directory *directory, const char *name
     struct sysfs_node node;
     struct stat status = {.st_ino = 1};
     const size_t length = strlen(directory->node.path);
+    CHECK(length < SYSFS_PATH_BYTES && strlen(name) < SYSFS_NAME_BYTES);
     memcpy(path, directory->node.path, length);
     path[length] = '/';
     strcpy(path + length + 1, name);
@@ -126,6 +138,7 @@ static struct dirent *fill(struct virtual_directory *directory, const char *name
 
 struct dirent *virtual_directory_read(struct virtual_directory *directory)
 {
+    INVARIANTS(directory_check(directory));
     if (directory->kernel != NULL && directory->next == 0) {
         const int before = errno;
         errno = 0;
@@ -186,6 +199,7 @@ void virtual_directory_seek(struct virtual_directory *directory, long position)
 
 int virtual_directory_descriptor(struct virtual_directory *directory)
 {
+    INVARIANTS(directory_check(directory));
     if (directory->kernel != NULL) {
         return dirfd(directory->kernel);
     }

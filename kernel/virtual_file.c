@@ -43,11 +43,11 @@ static mode_t mode_of(enum sysfs_kind kind)
     case SYSFS_DIRECTORY: return S_IFDIR | 0755;
     case SYSFS_LINK: return S_IFLNK | 0777;
     case SYSFS_DEVICE: return S_IFCHR | 0666;
-    case SYSFS_FILE:
+    case SYSFS_FILE: return S_IFREG | 0444;
     case SYSFS_KERNEL:
     case SYSFS_ABSENT: break;
     }
-    return S_IFREG | 0444;
+    UNREACHABLE("the status of a node that is not there, or not ours");
 }
 
 static ino_t number_of(const char *path)
@@ -63,9 +63,7 @@ static dev_t device_number(const struct sysfs_node *node)
 {
     char value[SYSFS_VALUE_BYTES];
     unsigned first = 0, second = 0;
-    if (sysfs_read(node, value)) {
-        sscanf(value, "%u:%u", &first, &second);
-    }
+    CHECK(sysfs_read(node, value) && sscanf(value, "%u:%u", &first, &second) == 2);
     return makedev(first, second);
 }
 
@@ -103,6 +101,7 @@ int virtual_access(const struct sysfs_node *node, int mode)
     if (node->kind == SYSFS_ABSENT) {
         return refuse(node->error);
     }
+    CHECK(node->kind != SYSFS_KERNEL);
     const int refused = node->kind == SYSFS_DEVICE      ? X_OK
                         : node->kind == SYSFS_DIRECTORY ? W_OK
                                                         : W_OK | X_OK;
@@ -119,6 +118,7 @@ ssize_t virtual_readlink(const struct sysfs_node *node, char *buffer, size_t byt
         return -1;
     }
     const size_t length = strlen(target);
+    CHECK(length > 0 && length < SYSFS_VALUE_BYTES);
     const size_t given = length < bytes ? length : bytes;
     memcpy(buffer, target, given);
     return (ssize_t)given;
@@ -146,6 +146,7 @@ static int judge_open(const struct sysfs_node *node, int flags)
     if (flags & O_DIRECTORY) {
         return ENOTDIR;
     }
+    CHECK(node->kind == SYSFS_FILE || node->kind == SYSFS_DEVICE);
     if (node->kind == SYSFS_DEVICE) {
         return ENODEV; /* There is no kernel driver to talk to. */
     }
@@ -168,7 +169,8 @@ static int reopen(int fd, int flags)
 
 static int make_descriptor(const char *path, const char *content, int flags)
 {
-    char name[249 + 1]; /* The longest name of a memfd. */
+    char name[249 + 1];    /* The longest name of a memfd. */
+    CHECK(path[0] == '/'); /* By which virtual_descriptor_path finds it again. */
     if ((size_t)snprintf(name, sizeof(name), NAME_PREFIX "%s", path) >= sizeof(name)) {
         return refuse(ENAMETOOLONG);
     }
