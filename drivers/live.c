@@ -296,7 +296,7 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
         return false;
     }
     if (live->config.wire == LIVE_WIRE_SHM) {
-        live_explain_other_layouts(&live->explained, live_now(live));
+        live_explain_other_layouts(&live->explained, clock_now());
     }
     /* The program's signals are the program's threads' business, but for faults of our copies. */
     sigset_t all, before;

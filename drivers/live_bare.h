@@ -14,7 +14,7 @@
 struct live *live_bare_make(const struct gid *gids, uint32_t count);
 /* Ids that were given as stock have been taken back. */
 void live_bare_drop(struct live *live);
-/* It is later: live_now says when. */
+/* (locked) It is later: live_now says when. */
 void live_bare_on_time(struct live *live);
 
 #endif

@@ -76,6 +76,7 @@ void live_cm_close(struct live *live)
 
 void live_cm_listen(struct live *live, const struct live_cm_listener *listener)
 {
+    INVARIANTS(live_check_locked(live));
     live->manager.listener = *listener;
 }
 
@@ -227,12 +228,14 @@ static void answer_service(struct live *live, struct rdma_id *id, bool patiently
 int live_cm_claim(struct live *live, uint16_t port_space, struct rdma_address *address,
                   bool ipv6_only, struct service **service)
 {
+    INVARIANTS(live_check_locked(live));
     return services_claim(&live->manager.services, port_space, address->ip, ipv6_only,
                           address->port, &address->port, service);
 }
 
 int live_cm_offer(struct live *live, struct service *service)
 {
+    INVARIANTS(live_check_locked(live));
     return services_offer(&live->manager.services, service);
 }
 
@@ -389,6 +392,7 @@ static struct instant due(const struct live *live)
 
 void live_cm_settle(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     const struct live_cm_listener *listener = &live->manager.listener;
     const bool answered = take_answers(live), put = put_questions(live);
     struct cm_mad mad;

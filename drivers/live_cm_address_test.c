@@ -58,9 +58,16 @@ static struct live *open_live(const char *device)
     if (live == NULL) {
         fail_msg("%s", error);
     }
+    live_lock(live);
     live_cm_listen(live, &listener);
     rdma_channel_init(&channel);
     return live;
+}
+
+static void shut(struct live *live)
+{
+    live_unlock(live);
+    live_close(live);
 }
 
 /* Asks for the way to 10.1.2.`last`; what came of it. */
@@ -92,7 +99,7 @@ static void test_address_that_is_not_preferred(void **state)
     struct rdma_id id;
     assert_int_equal(resolve(live, &id, 99), RDMA_EVENT_ADDR_RESOLVED);
     assert_int_equal(id.source.ip[15], 4);
-    live_close(live);
+    shut(live);
 }
 
 /* At lo packets may be long, but the peer's port is on Ethernet. */
@@ -104,7 +111,7 @@ static void test_path_mtu_of_both(void **state)
     assert_int_equal(live_active_mtu(live), PATH_MTU_4096);
     assert_int_equal(resolve(live, &id, 3), RDMA_EVENT_ADDR_RESOLVED);
     assert_int_equal(id.path_mtu, PATH_MTU_1024);
-    live_close(live);
+    shut(live);
 }
 
 static void test_ports_differ(void **state)
@@ -118,7 +125,7 @@ static void test_ports_differ(void **state)
         assert_false(seen[ids[i].source.port]);
         seen[ids[i].source.port] = true;
     }
-    live_close(live);
+    shut(live);
 }
 
 int main(void)

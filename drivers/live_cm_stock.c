@@ -9,6 +9,7 @@
 
 bool live_cm_prepare(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     struct rdma_cm *cm = live->manager.cm;
     while (rdma_cm_wants_event(cm)) {
         struct rdma_event *event = calloc(1, sizeof(*event));
@@ -29,6 +30,7 @@ bool live_cm_prepare(struct live *live)
 
 void live_cm_give_back(struct live *live, struct rdma_event *event)
 {
+    INVARIANTS(live_check_locked(live));
     if (rdma_cm_wants_event(live->manager.cm)) {
         rdma_cm_give_event(live->manager.cm, event);
     } else {

@@ -49,8 +49,15 @@ static struct live *open_live(void)
         fail_msg("%s", error);
     }
     assert_true(live_is_shared(live));
+    live_lock(live); /* As of every call of these functions. */
     live_now(live);
     return live;
+}
+
+static void shut(struct live *live)
+{
+    live_unlock(live);
+    live_close(live);
 }
 
 static struct gid sender_of(uint32_t number)
@@ -164,7 +171,7 @@ static void test_a_peer_that_writes_while_we_read(void **state)
             sigaction(SIGSEGV, &usual, NULL);
             let_time_pass(live);
             munmap(pages, 2 * page);
-            live_close(live);
+            shut(live);
         }
         before += before < 40 ? 12 : 80; /* Each takes some milliseconds. */
     }
@@ -184,7 +191,7 @@ static void test_one_question_for_a_port(void **state)
     assert_int_equal(length(&live->manager.lookups), 1);
     assert_int_equal(length(&live->manager.services.questions), 1);
     let_time_pass(live);
-    live_close(live);
+    shut(live);
 }
 
 /* A sender with many connections to make may ask for all of them at once. */
@@ -201,7 +208,7 @@ static void test_burst_of_one_sender(void **state)
     }
     assert_in_range(live->manager.parked_count, 200, 300);
     let_time_pass(live);
-    live_close(live);
+    shut(live);
 }
 
 /* Also a copy of a request that waits. */
@@ -217,7 +224,7 @@ static void test_repeated_request(void **state)
     }
     assert_int_equal(live->manager.parked_count, 1);
     let_time_pass(live);
-    live_close(live);
+    shut(live);
 }
 
 /* One sender's requests for ports that nobody serves keep none of another sender waiting, nor do
@@ -258,7 +265,7 @@ static void test_flood_of_requests(void **state)
         }
         let_time_pass(live);
         services_close(&other);
-        live_close(live);
+        shut(live);
     }
 }
 
@@ -284,7 +291,9 @@ static void (*const calls[])(void) = {take_request, pass_time};
 static void *cancelled(void *index)
 {
     pthread_cancel(pthread_self());
+    live_lock(visited);
     calls[(intptr_t)index]();
+    live_unlock(visited);
     came_back = true;
     pthread_testcancel();
     return NULL;
@@ -295,6 +304,7 @@ static void test_no_thread_is_cancelled_inside(void **state)
 {
     (void)state;
     visited = open_live();
+    live_unlock(visited);
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
         pthread_t thread;
         void *result;
@@ -304,8 +314,9 @@ static void test_no_thread_is_cancelled_inside(void **state)
         assert_ptr_equal(result, PTHREAD_CANCELED);
         assert_true(came_back);
     }
+    live_lock(visited);
     let_time_pass(visited);
-    live_close(visited);
+    shut(visited);
 }
 
 /* -- Peers that end -----------------------------------------------------------------------------*/
@@ -355,7 +366,7 @@ static void test_successor_of_a_dead_requester(void **state)
     presence_serve(live->manager.presence);
     assert_true(presence_gone(live->manager.presence, &gid, &slot));
     assert_true(gid_equal(&gid, &mad.source));
-    live_close(live);
+    shut(live);
 }
 
 int main(void)

@@ -19,6 +19,7 @@
 
 void live_publish_region(struct live *live, const struct region *region)
 {
+    INVARIANTS(live_check_locked(live));
     if (live->shm != NULL) {
         shm_port_publish_region(live->shm, region);
     }
@@ -26,6 +27,7 @@ void live_publish_region(struct live *live, const struct region *region)
 
 void live_withdraw_region(struct live *live, const struct region *region)
 {
+    INVARIANTS(live_check_locked(live));
     if (live->shm != NULL) {
         shm_port_withdraw_region(live->shm, region);
     }
@@ -33,6 +35,7 @@ void live_withdraw_region(struct live *live, const struct region *region)
 
 void live_publish_qp(struct live *live, const struct qp *qp)
 {
+    INVARIANTS(live_check_locked(live));
     if (live->shm != NULL) {
         shm_port_publish_qp(live->shm, qp);
     }
@@ -40,6 +43,7 @@ void live_publish_qp(struct live *live, const struct qp *qp)
 
 void live_withdraw_qp(struct live *live, const struct qp *qp)
 {
+    INVARIANTS(live_check_locked(live));
     if (live->shm != NULL) {
         shm_port_withdraw_qp(live->shm, qp);
     }
@@ -47,6 +51,7 @@ void live_withdraw_qp(struct live *live, const struct qp *qp)
 
 bool live_settled(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     return live->shm == NULL || shm_port_settled(live->shm, shm_port_withdrawals(live->shm));
 }
 

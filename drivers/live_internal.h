@@ -52,4 +52,10 @@ struct live {
     uint32_t placed_records;      /* In the round of receiving under way. */
 };
 
+/* The entry of a function that world/ calls "(locked)". */
+static inline void live_check_locked(const struct live *live)
+{
+    CHECK(lock_is_held_here(&live->lock));
+}
+
 #endif

@@ -154,6 +154,7 @@ void live_sweep_links(struct live *live)
 
 void live_release(struct live *live, const struct nic_av *av)
 {
+    INVARIANTS(live_check_locked(live));
     /* A child of fork has the links that its parent had then. */
     if (av->link != NULL && !live->inherited) {
         live_let_go(live, av->link);

@@ -43,12 +43,14 @@ static enum status attach(struct live *live, const struct gid *group, struct qp 
 
 enum status live_attach(struct live *live, const struct gid *group, struct qp *qp)
 {
+    INVARIANTS(live_check_locked(live));
     const struct gid here = group_here(live, group);
     return attach(live, &here, qp);
 }
 
 enum status live_detach(struct live *live, const struct gid *group, struct qp *qp)
 {
+    INVARIANTS(live_check_locked(live));
     const struct gid here = group_here(live, group);
     const enum status status = nic_detach(live->nic, &here, qp);
     if (status == STATUS_OK && !nic_has_group(live->nic, &here)) {

@@ -162,6 +162,7 @@ static void note_poll(struct live *live, bool armed)
 
 void live_progress(struct live *live, bool armed)
 {
+    INVARIANTS(live_check_locked(live));
     struct habit *habit = &live->habit;
     atomic_store_explicit(&live->thread.rounds, live->thread.rounds + 1, memory_order_relaxed);
     habit_note_round(habit);
@@ -191,12 +192,14 @@ void live_progress(struct live *live, bool armed)
 
 void live_reaped(struct live *live, bool armed)
 {
+    INVARIANTS(live_check_locked(live));
     habit_note_reaped(&live->habit);
     note_poll(live, armed);
 }
 
 void live_posted(struct live *live, struct qp *qp)
 {
+    INVARIANTS(live_check_locked(live));
     struct habit *habit = &live->habit;
     habit_note_post(habit);
     if (live->config.batch > 1) {
@@ -214,6 +217,7 @@ void live_posted(struct live *live, struct qp *qp)
 
 void live_flush(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     if (habit_reads_clock_to_flush(&live->habit)) {
         live->now = clock_now();
     }
@@ -224,6 +228,7 @@ void live_flush(struct live *live)
 
 void live_will_block(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     const bool drove = habit_will_block(&live->habit);
     live->now = clock_now();
     live_transmit(live);

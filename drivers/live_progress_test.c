@@ -36,6 +36,7 @@ static int open_live(void **state)
     if (live == NULL) {
         fail_msg("%s", error);
     }
+    live_lock(live);
     live->udp.peers = 1; /* As if a peer were reached over UDP: the socket is looked at. */
     stranger = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     return stranger < 0;
@@ -45,6 +46,7 @@ static int close_live(void **state)
 {
     (void)state;
     close(stranger);
+    live_unlock(live);
     live_close(live);
     return 0;
 }

@@ -98,6 +98,7 @@ static bool is_beside_ring(struct live *live, const struct nic_frame *frame)
 
 void live_show_variants(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     udp_port_show_variants(&live->udp);
 }
 

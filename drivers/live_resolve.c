@@ -183,6 +183,7 @@ static uint32_t peer_of(struct live *live, struct link *link)
 
 enum status live_resolve(struct live *live, struct nic_av *av, uint32_t destination_qpn)
 {
+    INVARIANTS(live_check_locked(live));
     const uint32_t slot = share_slot_of(destination_qpn);
     use_address(av);
     av->window_bytes = 0;
@@ -273,6 +274,7 @@ static bool is_reachable(struct live *live, const struct nic_av *av)
 
 enum status live_resolve_datagrams(struct live *live, struct nic_av *av)
 {
+    INVARIANTS(live_check_locked(live));
     use_address(av);
     av->window_bytes = 0;
     if (inet_is_multicast(av->destination.bytes)) {

@@ -57,8 +57,15 @@ static struct live *claim_for(enum live_wire wire, enum nic_transport transport,
     if (claimed == NULL) {
         fail_msg("%s", error);
     }
+    live_lock(claimed); /* As of every call of these functions. */
     live_now(claimed);
     return claimed;
+}
+
+static void unclaim(struct live *claimed)
+{
+    live_unlock(claimed);
+    live_close(claimed);
 }
 
 static struct live *claim(enum live_wire wire, unsigned host)
@@ -76,7 +83,7 @@ static int open_live(void **state)
 static int close_live(void **state)
 {
     (void)state;
-    live_close(live);
+    unclaim(live);
     return 0;
 }
 
@@ -169,7 +176,7 @@ static void test_rings_are_for_the_first_address(void **state)
             assert_int_equal(((const struct link *)other.link)->kind, LINK_UDP);
             assert_gid(&((const struct link *)other.link)->self, second);
         }
-        live_close(own);
+        unclaim(own);
     }
 }
 
@@ -208,7 +215,7 @@ static void test_connections_that_go(void **state)
     assert_int_equal(again.peer, kept.peer);
     live_release(own, &again);
     live_release(own, &kept);
-    live_close(own);
+    unclaim(own);
 }
 
 /* Datagrams to an address that several processes may share choose a link each. */

@@ -71,12 +71,14 @@ void live_unlock(struct live *live)
 
 struct instant live_now(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     live->now = clock_now();
     return live->now;
 }
 
 void live_listen(struct live *live, const struct live_listener *listener)
 {
+    INVARIANTS(live_check_locked(live));
     live->listener = *listener;
 }
 

@@ -58,6 +58,7 @@ enum status __wrap_live_resolve_management(struct live *live, struct nic_av *av,
 static void make_live(void)
 {
     target.live = live_bare_make(&target.nic.self, 1);
+    live_lock(target.live); /* For all that an input does. */
     target.live->nic = target.nic.nic;
     target.live->shm = &target.port;
     target.live->now = (struct instant){1000};
@@ -115,6 +116,7 @@ static void drop(void)
 {
     link_table_remove(&target.port.links, &target.link.link);
     link_table_close(&target.port.links);
+    live_unlock(target.live);
     live_bare_drop(target.live);
     nic_target_drop(&target.nic);
     hostile_note(0, offsetof(struct shm_ring, slots));

@@ -195,6 +195,7 @@ static void make(struct input *input)
     world.live = live_bare_make(&world.nic.self, 1);
     world.live->nic = world.nic.nic;
     make_port();
+    live_lock(world.live); /* For all that an input does. */
     live_now(world.live);
 }
 
@@ -202,6 +203,7 @@ static void drop(void)
 {
     fake_world_calm();
     drop_port();
+    live_unlock(world.live);
     live_bare_drop(world.live);
     CHECK(fake_world_questions() == 0);
     nic_target_drop(&world.nic);

@@ -327,15 +327,32 @@ static void hear(struct input *input)
         mad[take(input)] = take(input);
     }
     const struct gid peer = {.bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = choice >> 7}};
+    live_lock(world.live);
+    CHECK(live_cm_prepare(world.live));
     rdma_cm_on_message(live_cm(world.live), peer.bytes, gids[0].bytes, mad, sizeof(mad),
                        live_now(world.live));
     live_cm_settle(world.live);
+    live_unlock(world.live);
+}
+
+static void on_time(struct live *live)
+{
+    live_lock(live);
+    live_bare_on_time(live);
+    live_unlock(live);
 }
 
 static void pass_time(struct input *input, uint8_t shift)
 {
     fake_world_pass((uint64_t)take(input) << shift);
-    live_bare_on_time(world.live);
+    on_time(world.live);
+}
+
+static void settle(void)
+{
+    live_lock(world.live);
+    live_cm_settle(world.live);
+    live_unlock(world.live);
 }
 
 static void step(struct input *input)
@@ -343,12 +360,9 @@ static void step(struct input *input)
     const uint8_t kind = take(input);
     switch (kind & 7) {
     default: command(input); break;
-    case 5:
-        CHECK(live_cm_prepare(world.live));
-        hear(input);
-        break;
+    case 5: hear(input); break;
     case 6: pass_time(input, 16 + (kind >> 4)); break;
-    case 7: live_cm_settle(world.live); break;
+    case 7: settle(); break;
     }
 }
 
@@ -372,7 +386,7 @@ static void drop(void)
     /* A connection whose peer does not answer ends after a while. */
     for (int i = 0; i < 64; i++) {
         fake_world_pass(60000 * FAKE_MS);
-        live_bare_on_time(live);
+        on_time(live);
     }
     CHECK(objects() == 0);
     CHECK(fake_world_claims() == 0 && fake_world_questions() == 0);
