@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * arrival - from frames to the queue pair that they name.
+ * arrival - frames that came in: their decoding, and the queue pair that each one names.
  */
 #include "nic/arrival.h"
 
@@ -51,7 +51,7 @@ bool nic_decode(struct nic *nic, const struct nic_frame *frame, struct nic_arriv
     return LIKELY(verdict == ROCE_GOOD) || nic_drop(nic, counter_of(verdict));
 }
 
-/* Whose frame it is that nobody has judged; NULL: nobody's. */
+/* The queue pair that the frame's BTH names, before the frame is judged; NULL: there is none. */
 static struct qp *named(const struct nic *nic, const struct nic_frame *frame)
 {
     return frame->headers_bytes < ROCE_BTH_BYTES
@@ -82,7 +82,7 @@ static enum nic_arrived on_other(struct nic *nic, const struct nic_frame *frame,
     return NIC_DONE;
 }
 
-/* What does not depend on whose packet it is. */
+/* Judges the one field that is the same for all queue pairs: the partition key. */
 static bool judge_any(struct nic *nic, const struct roce_packet *packet)
 {
     return nic_pkey_matches(packet) || nic_drop(nic, COUNTER_drop_wrong_pkey);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * arrival - a frame that was decoded: what the NIC's engines judge.
+ * arrival - a decoded packet with its addresses, for the NIC's engines, which judge it.
  */
 #ifndef NIC_ARRIVAL_H
 #define NIC_ARRIVAL_H
@@ -14,7 +14,7 @@ struct nic_arrival {
     uint8_t traffic_class;
     uint8_t hop_limit;
     uint32_t flow_label;
-    bool placed; /* As the frame says; it is believed of an RC WRITE or READ request only. */
+    bool placed; /* As nic_frame.placed; believed only of an RC WRITE or READ request. */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A datagram for QP 1 is let through exactly if it is one of the management: its P_Key, its
- *         opcode and its Q_Key are right, judged in this order. Every other one bumps the counter
- *         of its flaw and no other, and all count as received.
+ *         opcode and its Q_Key are right, judged in this order. Every other one increments the
+ *         counter of its flaw and no other, and all count as received.
  * Method  All combinations of opcodes with P_Keys and Q_Keys that differ from the right ones by a
  *         bit, beside a model of three lines.
  */
@@ -35,7 +35,7 @@ static struct nic *make_nic(void)
     return nic_init(&limits, 1, memory);
 }
 
-/* The counter that a packet bumps beside rcvd_pkts; COUNTER_COUNT: none, it is let through. */
+/* The counter that a packet increments beside rcvd_pkts; COUNTER_COUNT: none, it is let through. */
 static enum nic_counter expected(const struct roce_packet *packet)
 {
     return packet->pkey != 0xffff && packet->pkey != 0x7fff ? COUNTER_drop_wrong_pkey
@@ -106,7 +106,7 @@ static void test_management(void **state)
     free(nic);
 }
 
-/* A17.6: QP 0 is nobody, whatever comes for it. */
+/* A17.6: QP 0 does not exist, so every packet for it is dropped. */
 static void test_queue_pair_0(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void test_queue_pair_0(void **state)
     free(nic);
 }
 
-/* What is no packet is counted by the flaw of its bytes, and not as received. */
+/* Bytes that are no packet are counted by their flaw, and not as received. */
 static void test_no_packets(void **state)
 {
     (void)state;

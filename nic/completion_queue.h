@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * completion_queue - what the NIC tells a program about finished work.
+ * completion_queue - completions, which tell a program about finished work.
  *
  * Purpose    A ring of completions, and the arming rules of ibv_req_notify_cq.
  * Inputs     cq_push from the NIC; cq_poll, cq_arm from verbs.
  * Outputs    Completions in order; cq_push tells when the program is to be woken.
  * Ownership  The caller owns the struct and the ring memory.
- * Threads    One caller at a time.
  * Time       Each completion carries the instant its pusher gave, in nanoseconds.
  * Units      Completions.
  * Limits     `capacity`; one more is an overrun, which is an error of the queue (IBTA 11.2.7).
@@ -36,8 +35,8 @@ struct completion {
     bool solicited;
 };
 
-/* What Mellanox hardware reports, and UCX relies on, in the service level of a UD receive: 2 in the
- * low bits is an IPv4 header in the GRH area, 1 an IPv6 one; bit 3 marks RoCE. */
+/* The service level of a UD receive, as Mellanox hardware reports it and UCX relies on it: 2 in the
+ * low bits says that the GRH area has an IPv4 header, 1 an IPv6 header; bit 3 marks RoCE. */
 #define UD_SERVICE_LEVEL_IPV4 10
 #define UD_SERVICE_LEVEL_IPV6 9
 
@@ -50,7 +49,7 @@ enum cq_arming {
 struct cq {
     struct completion *ring; /* 2^n entries, positions run free and are masked. */
     uint32_t mask;
-    uint32_t capacity; /* What the program was promised; at most mask + 1. */
+    uint32_t capacity; /* As promised to the program; at most mask + 1. */
     uint32_t head, tail;
     enum cq_arming arming;
     bool overrun;           /* An entry was lost: the queue is in error. */
@@ -58,14 +57,14 @@ struct cq {
     uint32_t users;         /* Queue pairs that complete here. */
     uint32_t events;        /* 1 << enum nic_event_kind, not yet collected. */
     struct list notify;     /* On nic.cqs_to_notify while a notification waits to be collected. */
-    struct list event_link; /* On nic.objects_with_events while `events` is not 0. */
+    struct list event_link; /* On nic.cqs_with_events while `events` is not 0. */
 };
 
 /* Ring entries for a queue of `capacity`, 1 .. 2^31: a power of two. */
 uint32_t cq_ring_entries(uint32_t capacity);
 void cq_init(struct cq *cq, uint32_t capacity, struct completion *ring);
 
-/* How many wait to be polled. */
+/* The number of completions that wait to be polled. */
 static inline uint32_t cq_count(const struct cq *cq)
 {
     return cq->tail - cq->head;
@@ -85,7 +84,8 @@ static inline bool completion_is_receive(const struct completion *completion)
            completion->kind == COMPLETION_RECEIVE_WRITE_IMMEDIATE;
 }
 
-/* What arming "solicited only" waits for: a receive whose sender asked for it, or any failure. */
+/* Does it wake a queue that is armed for "solicited only"? A receive whose sender asked for it
+ * does, and any failure. */
 static inline bool completion_is_solicited(const struct completion *completion)
 {
     return completion->solicited || completion->status != COMPLETION_SUCCESS;
@@ -97,7 +97,8 @@ enum cq_push_result {
     CQ_OVERRUN,       /* No room: the completion is lost, the queue is in error. */
 };
 
-/* Appends. A queue in error still takes what there is room for, and its arming may still fire. */
+/* Appends a completion. A queue in error still takes completions while there is room, and its
+ * arming may still fire. */
 MUST_USE static inline enum cq_push_result cq_push(struct cq *cq,
                                                    const struct completion *completion,
                                                    struct instant now)
@@ -121,8 +122,8 @@ MUST_USE static inline enum cq_push_result cq_push(struct cq *cq,
     return CQ_PUSHED_NOTIFY;
 }
 
-/* The success that was pushed last, before anybody polled, was none: it is taken back, if there was
- * one for that request. */
+/* Takes back the newest completion, if it says that request `wr_id` of queue pair `qpn` succeeded:
+ * the request has failed after all, and nobody has polled since. */
 static inline void cq_take_back(struct cq *cq, uint32_t qpn, uint64_t wr_id)
 {
     const struct completion *newest = &cq->ring[(cq->tail - 1) & cq->mask];
@@ -143,25 +144,25 @@ static inline uint32_t cq_poll(struct cq *cq, struct completion *out, uint32_t c
     }
     cq->head += taken;
     if (cq->head == cq->tail) {
-        cq->head = cq->tail = 0; /* What was used last is in the cache. */
+        cq->head = cq->tail = 0; /* There, the memory is in a cache. */
     }
     INVARIANTS(cq_check(cq));
     return taken;
 }
 
 /* ibv_req_notify_cq: the next completion that is pushed, or the next solicited one, fires once.
- * What waits already does not. Armed for any completion, a queue stays so until that fires
- * (IBTA 11.4.2.2). */
+ * Completions that wait already do not fire. A queue that is armed for any completion stays so
+ * until it fires (IBTA 11.4.2.2). */
 void cq_arm(struct cq *cq, bool solicited_only);
 
-/* Forgets what is queued about one queue pair; of what, how many. */
+/* Removes the completions of one queue pair. Returns their number, of sends and of receives. */
 struct cq_forgotten {
     uint32_t sends, receives;
 };
 struct cq_forgotten cq_forget_qp(struct cq *cq, uint32_t qpn);
 
-/* Moves what is queued into a new ring of cq_ring_entries(capacity), and returns the old one, which
- * is the caller's again. The caller has judged that `capacity` is at least cq_count. */
+/* Moves the queued completions into a new ring of cq_ring_entries(capacity), and returns the old
+ * one, which is the caller's again. The caller has judged that `capacity` is at least cq_count. */
 struct completion *cq_resize(struct cq *cq, uint32_t capacity, struct completion *ring);
 
 #endif

@@ -190,7 +190,7 @@ static void test_every_arming(void **state)
         struct completion ring[4];
         struct cq cq;
         cq_init(&cq, 4, ring);
-        /* What waits already is no reason to wake. */
+        /* A completion that waits already is no reason to wake. */
         struct completion completion = {.solicited = true, .status = COMPLETION_FLUSHED};
         assert_int_equal(cq_push(&cq, &completion, (struct instant){1}), CQ_PUSHED);
         for (const char *arming = cases[i].armings; *arming != 0; arming++) {
@@ -207,7 +207,7 @@ static void test_every_arming(void **state)
     }
 }
 
-/* Whatever is forgotten, the rest comes out in order, from a ring that wraps. */
+/* Any set of completions may be forgotten: the rest comes out in order, from a ring that wraps. */
 static void test_forgets_one_queue_pair(void **state)
 {
     (void)state;

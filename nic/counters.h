@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * counters - everything a NIC counts, by name. A dropped packet bumps exactly one drop
- * counter; one for a multicast group, one for each queue pair that drops it.
+ * counters - all counters of a NIC, by name. A dropped packet increments exactly one drop counter;
+ * a packet for a multicast group increments one for each queue pair that drops it.
  *
  * The first block has the names and meaning of Soft-RoCE's hardware counters, and np_* and rp_*
  * those of RoCE hardware: packets of RC and UC that came with a congestion mark, CNPs sent for
  * them, CNPs that slowed a queue pair down, and those that came too soon after another one or for a
  * stream of blocks; ecn_marked counts marked packets of blocks. Then one counter for each reason to
  * drop a packet or to answer with a NAK. Packets that processes of one address handed on to one
- * another are counted by both; drop_no_process and drop_process_full by who read them.
- * drop_beside_ring counts packets that came by UDP for a queue pair whose peer sends through shared
- * memory, drop_fault_full packets that `--fault` was to delay and had no room for.
+ * another are counted by both; drop_no_process and drop_process_full are counted by the process
+ * that read the packet. drop_beside_ring counts packets that came by UDP for a queue pair whose
+ * peer sends through shared memory, drop_fault_full packets that `--fault` was to delay and had no
+ * room for.
  */
 #ifndef NIC_COUNTERS_H
 #define NIC_COUNTERS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * engine - the verbs of the seam as rows: what RC, the block transport, UC and UD do.
+ * engine - the verbs of the seam as rows, with a function of RC, the block transport, UC and UD
+ * each.
  */
 #include "nic/engine.h"
 
@@ -8,7 +9,8 @@
 #include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
 
-/* The answer of a queue pair's engine; and the same for verbs without an answer. */
+/* Calls the function of the queue pair's engine. ASK returns its result; TELL is for verbs without
+ * one. */
 #define ASK(qp, rc, block, uc, ud)                                                                 \
     switch ((enum engine)(qp)->engine) {                                                           \
     case ENGINE_RC: return rc;                                                                     \
@@ -28,7 +30,7 @@
     UNREACHABLE("an engine outside its enum")
 
 #define NOTHING ((void)0)
-/* Nobody tells it so. */
+/* The NIC never calls this verb of such an engine. */
 #define NEVER UNREACHABLE("an engine that does not do this")
 
 enum engine engine_of_type(enum qp_type type)
@@ -78,7 +80,7 @@ void engine_start_sending(struct qp *qp)
          unreliable_start_sending(qp));
 }
 
-/* UC and UD look at the attributes each time. */
+/* UC and UD read the attributes each time that they need them. */
 void engine_retune(struct qp *qp, struct instant now)
 {
     TELL(qp, rc_retune(qp, now), block_retune(qp, now), NOTHING, NOTHING);
@@ -99,7 +101,7 @@ void engine_drain(struct qp *qp)
     TELL(qp, rc_drain(qp), block_drain(qp), unreliable_drain(qp), unreliable_drain(qp));
 }
 
-/* What UC and UD have half received lies in the queue pair alone. */
+/* UC and UD have no memory to give back: a message that came in part is state of the queue pair. */
 static void withdraw(struct qp *qp)
 {
     TELL(qp, rc_withdraw(qp), block_leave(qp), NOTHING, NOTHING);
@@ -119,7 +121,7 @@ void engine_enter_error(struct qp *qp)
 
 /* -- Arrival ------------------------------------------------------------------------------------*/
 
-/* RC that may become blocks: who does not watch pays for a look at one byte. */
+/* RC that may become blocks: a queue pair that does not watch pays for a look at one byte. */
 static bool rc_watched_on_packet(struct qp *qp, const struct nic_arrival *arrival,
                                  struct instant now, struct nic_move *move)
 {
@@ -149,7 +151,7 @@ void engine_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct inst
          ecn_on_cnp(qp, arrival, now), nic_count(qp->nic, COUNTER_drop_wrong_service));
 }
 
-/* A move of blocks may end when its queue pair was reset, and has no blocks any more. */
+/* A move of blocks may finish after its queue pair was reset and speaks no blocks any more. */
 static void rc_or_voided_on_moved(struct qp *qp, const struct nic_move *move,
                                   enum nic_move_result result)
 {
@@ -197,7 +199,7 @@ bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure 
 {
     if (UNLIKELY(qp->cnp_due)) {
         ecn_next_cnp(qp, departure);
-        /* Its time may be why it was listed, and it may leave the list now. */
+        /* It may be listed because its deadline had passed, and may leave the list now. */
         nic_arm_timer(qp, engine_deadline(qp));
         return true;
     }
@@ -246,7 +248,8 @@ struct instant engine_deadline(const struct qp *qp)
     return ibta_deadline(qp, protocol_deadline(qp));
 }
 
-/* The deadline of a queue pair that pauses: the pause may be over. False: that is all there is. */
+/* The deadline of a queue pair that pauses: the pause may be over. False: the protocol's own
+ * deadline has not come. */
 static bool paused_on_deadline(struct qp *qp, struct instant now)
 {
     if (qp->engine == ENGINE_RC || qp->engine == ENGINE_RC_OR_BLOCKS) {
@@ -287,7 +290,7 @@ void engine_on_unread(struct qp *qp, struct instant now)
     TELL(qp, rc_on_unread(qp, now), block_on_unread(qp, now), NEVER, NEVER);
 }
 
-/* -- Looking ------------------------------------------------------------------------------------*/
+/* -- Reports and checks -------------------------------------------------------------------------*/
 
 void engine_query(const struct qp *qp, struct qp_attributes *attributes)
 {

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * inventory - what a NIC has, one after the other, for who closes a device with objects in use, and
- * for who looks which ways to peers are still in use.
+ * inventory - the objects of a NIC, one after the other: to close a device with objects in use, and
+ * to find the links that are still in use.
  *
- * Purpose    A kernel destroys with a device whatever was made on it. Programs may still hold the
- *            objects, so that they are made useless instead, and go when they are destroyed.
+ * Purpose    A kernel that closes a device destroys all objects that were made on it. Programs of
+ *            ours may still hold such objects, so these are only made useless, and go when the
+ *            programs destroy them.
  * Inputs     A position, which starts at 0 ({0}); each call moves it on.
  * Outputs    The next object; NULL: there are no more.
- * Ownership  None.
  * Threads    One caller at a time; nothing is made or destroyed between two calls.
- * Time       Not used.
- * Limits     None.
  */
 #ifndef NIC_INVENTORY_H
 #define NIC_INVENTORY_H
@@ -20,11 +18,11 @@
 struct qp *nic_each_qp(const struct nic *nic, uint32_t *at);
 /* Memory regions and windows. */
 struct region *nic_each_region(const struct nic *nic, uint32_t *at);
-/* Those that XRC requests can name. */
+/* Shared receive queues that XRC requests can name. */
 struct srq *nic_each_srq(const struct nic *nic, uint32_t *at);
 
-/* The address vectors of the datagrams that wait in send queues: each has a copy of its address
- * handle's, which may be gone. */
+/* The address vectors of the datagrams that wait in send queues: each has a copy, because its
+ * address handle may be gone. */
 struct nic_datagram_at {
     const struct qp *qp; /* NULL: the start. */
     uint32_t position;

@@ -20,7 +20,8 @@ static struct multicast_group *find_group(const struct multicast_table *table,
     return NULL;
 }
 
-/* Where the queue pair's membership is named: the group's first, or some member's next. */
+/* The field with the index of the queue pair's entry: `first` of the group, or `next` of a
+ * member. */
 static uint32_t *find_member(const struct multicast_table *table, struct multicast_group *group,
                              const struct qp *qp)
 {
@@ -31,7 +32,7 @@ static uint32_t *find_member(const struct multicast_table *table, struct multica
     return at;
 }
 
-/* Every member that ever was is in one group or free; no group is without members. */
+/* Every entry that was ever used is in one group or free; no group is empty. */
 static void check_table(const struct multicast_table *table)
 {
     uint32_t found = 0;
@@ -50,7 +51,7 @@ static void check_table(const struct multicast_table *table)
     CHECK(found == table->members_used);
 }
 
-/* MULTICAST_NOBODY if all are taken. */
+/* A free entry; MULTICAST_NOBODY: all are taken. */
 static uint32_t take_member(struct multicast_table *table, uint32_t limit)
 {
     const uint32_t index = table->free;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A packet for a group reaches exactly the queue pairs that are attached to it and can take
- *         it, each once and as if it were alone; who cannot take it has a counter; the tables
- *         neither lose nor grow places.
- * Method  Random attaching, detaching, packets, receives and states, beside a model: a table of
- *         yes and no. Moves are made for real, into memory of each queue pair's own.
+ *         it, each once and as if it were alone; one that cannot take it counts that; no entry of
+ *         the tables is lost.
+ * Method  Random attaching, detaching, packets, receives and states, beside a model: a table of yes
+ *         and no. Moves are made for real, into memory of each queue pair's own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,8 +21,8 @@
 
 enum {
     QPS = 6,
-    GROUPS = 9,     /* That are tried, ... */
-    GROUPS_MAX = 5, /* ... and that there is room for. */
+    GROUPS = 9,     /* Groups that are tried, ... */
+    GROUPS_MAX = 5, /* ... and groups that there is room for. */
     MEMBERS_MAX = 12,
     RECEIVES = 4,
     PAYLOAD_BYTES = 24,

@@ -50,7 +50,7 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     nic->qpn_span_mask = limits->qpn_span == 0 ? ROCE_24_BITS : limits->qpn_span - 1;
     CHECK((limits->qpn_base & nic->qpn_span_mask) == 0);
     CHECK(limits->qps + QPN_FIRST <= nic->qpn_span_mask + 1);
-    /* QPNs start anywhere, so that those of an earlier process are not mistaken for ours. */
+    /* The first QPN is random, so that packets for an earlier process hardly ever name ours. */
     nic->next_qpn = (uint32_t)prng_next(&nic->prng) & nic->qpn_span_mask;
     region_table_init(&nic->regions, limits->regions, (struct region **)(void *)at, &nic->prng);
     at += line_aligned(region_table_slots(limits->regions) * sizeof(struct region *));
@@ -236,7 +236,7 @@ void nic_prefetch_packet(const struct nic *nic, const uint8_t *headers)
         nic_prefetch_qp(qp);
     }
     if (roce_opcode(headers[0])->traits & ROCE_HAS_RETH) {
-        /* Whatever address this is: a prefetch of what is not there does nothing. */
+        /* The address may be wrong: a prefetch of memory that is not there does nothing. */
         const uintptr_t address = (uintptr_t)load_be64(headers + ROCE_BTH_BYTES);
         __builtin_prefetch((const void *)address, 1);
     }
@@ -245,7 +245,7 @@ void nic_prefetch_packet(const struct nic *nic, const uint8_t *headers)
 void nic_foresee(struct nic *nic, struct qp *qp)
 {
     if (nic->last_posted == qp) {
-        return; /* What it takes is warm. */
+        return; /* Its memory is in a cache already. */
     }
     if (nic->last_posted != NULL && nic->last_posted->successor != qp->number) {
         nic->last_posted->successor = qp->number;
@@ -255,7 +255,8 @@ void nic_foresee(struct nic *nic, struct qp *qp)
     if (next == NULL) {
         return;
     }
-    /* Its first line was asked for the last time: where its next request goes is known. */
+    /* The call before this one prefetched its first line, so the place of its next request can be
+     * read at once. */
     const char *slot = (const char *)send_queue_at(&next->sends, next->sends.tail);
     __builtin_prefetch(slot, 1);
     __builtin_prefetch(slot + 64, 1);
@@ -266,7 +267,7 @@ void nic_foresee(struct nic *nic, struct qp *qp)
     }
 }
 
-/* -- What programs are told ---------------------------------------------------------------------*/
+/* -- Events and notifications -------------------------------------------------------------------*/
 
 /* Takes the lowest event off a set; the object leaves its list when the set is empty. */
 static enum nic_event_kind take_event(uint32_t *events, struct list *link)
@@ -279,15 +280,16 @@ static enum nic_event_kind take_event(uint32_t *events, struct list *link)
     return (enum nic_event_kind)kind;
 }
 
-/* An XRC target completes to the queues of whatever SRQs its messages name: it ends with the first
- * completion of its own that is lost. */
+/* An XRC target completes to the queues of all SRQs that its messages name, so this cannot tell:
+ * the target ends when a completion of its own is lost. */
 static bool completes_to(const struct qp *qp, const struct cq *cq)
 {
     return qp->receive_cq == cq || (qp->type != QP_XRC_TARGET && qp->send_cq == cq);
 }
 
-/* A completion queue that has lost something tells nobody's story any more: whoever completes there
- * ends (IBTA 11.6.3.2), and what it flushes is still to be seen as far as there is room. */
+/* A program cannot rely on a completion queue that has lost a completion, so all queue pairs that
+ * complete there end (IBTA 11.6.3.2). Their flushed requests still complete as far as there is
+ * room. */
 static void end_users(struct nic *nic, const struct cq *cq)
 {
     for (uint32_t i = 0; i <= nic->qp_mask; i++) {
@@ -301,7 +303,7 @@ static void end_users(struct nic *nic, const struct cq *cq)
 bool nic_next_event(struct nic *nic, struct nic_event *event)
 {
     *event = (struct nic_event){0};
-    /* Causes come before effects. */
+    /* Errors of completion queues come first, because they cause errors of queue pairs. */
     if (!list_empty(&nic->cqs_with_events)) {
         event->cq = CONTAINER_OF(nic->cqs_with_events.next, struct cq, event_link);
         event->kind = take_event(&event->cq->events, &event->cq->event_link);

@@ -2,12 +2,11 @@
  *
  * nic - one device: the contract between the protocol engines and a world.
  *
- * Purpose    Tells the NIC what happened, asks it what it wants done next. It never calls out.
+ * Purpose    A world tells the NIC what happened, and asks what it wants done next. The NIC never
+ *            calls the world.
  * Inputs     nic_on_packet, nic_on_moved, nic_on_gather_failed, nic_on_time.
  * Outputs    nic_next_qp + nic_next_packet, nic_next_event, nic_next_notification, nic_deadline.
  * Ownership  The caller gives all memory (nic_bytes) and keeps it in place.
- * Threads    One caller at a time.
- * Time       An argument wherever it matters.
  * Units      Nanoseconds, bytes.
  * Limits     struct nic_limits, fixed at init.
  * Source     docs/decisions and ARCHITECTURE.md, "the contract".
@@ -36,9 +35,9 @@ enum nic_transport {
     NIC_TRANSPORT_AUTO,  /* RC first; blocks once it lost packets or the route proved long. */
 };
 
-/* What becomes of a payload that comes before its turn. */
+/* The place of a payload that comes before its turn. */
 enum block_place {
-    BLOCK_PLACE_EARLY, /* It is placed at once, as far as nobody may look at it yet. */
+    BLOCK_PLACE_EARLY, /* It is placed at once, if no program may read that memory yet. */
     BLOCK_PLACE_HOLD,  /* It is kept in the hold pool: bytes appear in ascending order. */
 };
 
@@ -51,10 +50,10 @@ struct block_limits {
     uint32_t reads;    /* READ blocks a connection has asked for and not got, each way. */
     uint32_t paths;    /* A connection's: at most BLOCK_PATHS_MAX. */
     uint32_t peers;    /* Links that blocks may go over (nic_av.peer). */
-    uint32_t connections; /* That have memory for blocks at a time; 0: all. Others go on by RC. */
-    /* NIC_TRANSPORT_AUTO: what makes a connection move over. */
-    uint32_t auto_losses;        /* Timeouts and NAKs of a sequence; 0: not for that. */
-    uint64_t auto_round_trip_ns; /* A round trip so long; 0: not for that. */
+    uint32_t connections; /* With memory for blocks at a time; 0: all. Others go on by RC. */
+    /* NIC_TRANSPORT_AUTO: a connection asks for blocks when it reaches one of these. */
+    uint32_t auto_losses;        /* Timeouts and sequence NAKs; 0: not for losses. */
+    uint64_t auto_round_trip_ns; /* The shortest round trip; 0: not for round trips. */
 };
 
 struct nic_limits {
@@ -71,7 +70,7 @@ struct nic_limits {
     uint32_t groups, attachments; /* Multicast: groups, and queue pairs in all of them. */
     /* QPNs are qpn_base + [0, qpn_span), a power of two; 0: all there are. */
     uint32_t qpn_base, qpn_span;
-    struct rc_policy rc;       /* What reliable connections have to know about the world. */
+    struct rc_policy rc;       /* Facts about the world for reliable connections. */
     struct block_limits block; /* All 0: no queue pair ever speaks blocks. */
     struct dcqcn_policy dcqcn; /* How RC and UC heed congestion; all 0: dcqcn_policy_default. */
 };
@@ -94,11 +93,11 @@ void nic_note_time(struct nic *nic, struct instant now);
 /* All invariants of all queue pairs, between two calls; for tests. */
 void nic_check(const struct nic *nic);
 
-/* Has what lies at the other end of a link (nic_av.peer) answered a probe, as nonics do, of late?
- * Before that it gets no data of READs by blocks. */
+/* Says whether the NIC at the other end of a link (nic_av.peer) has lately answered a probe, as
+ * every nonic does. Before that, it gets no data of READs by blocks. */
 void nic_note_answers(struct nic *nic, uint32_t peer, bool answers);
-/* By which addresses and ports it is reached: the world fills in its part when it makes the link.
- * NULL: this NIC speaks no blocks, or there are fewer such links. */
+/* The addresses and ports by which that NIC is reached: the world fills in its part when it makes
+ * the link. NULL: this NIC speaks no blocks, or block_limits.peers is smaller. */
 struct nic_routes *nic_peer_routes(struct nic *nic, uint32_t peer);
 /* The link is gone, and another one may get its number. */
 void nic_forget_peer(struct nic *nic, uint32_t peer);
@@ -136,24 +135,24 @@ enum nic_move_kind {
     NIC_MOVE_NOTHING, /* No bytes; call nic_on_moved at once. */
     NIC_MOVE_SCATTER, /* Payload to segments. */
     NIC_MOVE_ATOMIC,  /* The 8 bytes at segments[0] become nic_atomic_result, all at once. */
-    NIC_MOVE_FLUSH,   /* Whoever looks sees what earlier moves have done; if flush.persistent, what
-                         is in flush.range is on its medium. */
+    NIC_MOVE_FLUSH,   /* The bytes of earlier moves are visible to all; if flush.persistent,
+                         those in flush.range are on their medium. */
 };
 
-/* What becomes of 8 bytes, which are a number in the host's byte order. */
+/* The operation on 8 bytes, which are a number in the host's byte order. */
 enum nic_atomic {
-    NIC_COMPARE_SWAP, /* If it is `compare`, it becomes `swap_or_add`. */
+    NIC_COMPARE_SWAP, /* If the number is `compare`, it becomes `swap_or_add`. */
     NIC_FETCH_ADD,    /* `swap_or_add` is added. */
-    NIC_STORE,        /* It becomes `swap_or_add`. */
+    NIC_STORE,        /* The number becomes `swap_or_add`. */
 };
 
 struct nic_move {
     enum nic_move_kind kind;
     bool in_order; /* It may not finish before earlier moves of its queue pair. */
     uint32_t segment_count;
-    const uint8_t *payload; /* In the frame. */
-    uint32_t payload_bytes; /* NIC_MANAGEMENT: the datagram's; else the segments' sum says it. */
-    uint32_t prefix_bytes;  /* NIC_GRH_BYTES for a UD receive, else 0. */
+    const uint8_t *payload;        /* In the frame. */
+    uint32_t payload_bytes;        /* NIC_MANAGEMENT: the datagram's; else see `segments`. */
+    uint32_t prefix_bytes;         /* NIC_GRH_BYTES for a UD receive, else 0. */
     uint8_t prefix[NIC_GRH_BYTES]; /* Stands in front of the payload. */
     enum nic_atomic atomic;
     uint64_t compare, swap_or_add;
@@ -168,9 +167,9 @@ struct nic_move {
     struct qp *qp;
     struct work *work; /* READ and atomic responses: the request they belong to. */
     uint32_t psn;
-    uint32_t srqn;  /* XRC targets: whose receive `completion` is about. */
+    uint32_t srqn;  /* XRC targets: the queue of the receive in `completion`. */
     uint32_t epoch; /* The queue pair's: a reset in between voids the move. */
-    uint32_t birth; /* Blocks: of the context; 0: it is all of its block. */
+    uint32_t birth; /* Blocks: that of the context; 0: the packet has none. */
     uint32_t held;  /* Blocks: the slot of the hold pool that the payload is in. */
     uint8_t position;
     uint8_t action;
@@ -180,7 +179,7 @@ struct nic_move {
     struct completion completion;
 };
 
-/* What an atomic makes of the number that was there before. */
+/* The result of an atomic for the number that was there before. */
 static inline uint64_t nic_atomic_result(const struct nic_move *move, uint64_t before)
 {
     switch (move->atomic) {
@@ -199,7 +198,7 @@ enum nic_arrived {
 enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, struct instant now,
                                struct nic_move *move);
 
-/* The link of the connected queue pair that a frame nobody has judged names; NULL: none. */
+/* The link of the connected queue pair that a frame names, before it is judged; NULL: none. */
 void *nic_frame_link(const struct nic *nic, const struct nic_frame *frame);
 
 enum nic_move_result {
@@ -212,7 +211,7 @@ void nic_on_moved(struct nic *nic, struct nic_move *move, enum nic_move_result r
 
 /* A payload that came before its turn may be placed now: a move as nic_on_packet yields it, whose
  * payload is the NIC's until nic_on_moved. To be asked after each nic_on_moved and nic_on_packet
- * until it says no; most of the time that is one comparison. */
+ * until it returns false; most of the time that is one comparison. */
 MUST_USE bool nic_next_held(struct nic *nic, struct nic_move *move);
 
 /* -- Departure ----------------------------------------------------------------------------------
@@ -236,21 +235,21 @@ enum nic_direct_kind {
     NIC_DIRECT_READ
 };
 
-/* What a world that reaches the peer's memory may do itself, instead of sending the packet. It
- * judges as the peer's NIC would. */
+/* The access that a world which reaches the peer's memory may make itself, instead of sending the
+ * packet. The world judges it as the peer's NIC would. */
 struct nic_direct {
     enum nic_direct_kind kind;
-    uint32_t message_bytes; /* What the request asks for in all. */
-    /* What has to be open: for the first packet of a WRITE, all of the message. */
+    uint32_t message_bytes; /* The length of the whole request. */
+    /* The range that the key has to open: for the first packet of a WRITE, all of the message. */
     uint64_t address;
     uint32_t key, bytes;
 };
 
 /* May routers mark a packet instead of dropping it (ECN)? */
 enum nic_ecn {
-    NIC_ECN_OF_PATH, /* If there may be routers on the way: its sender will be told (CNP). */
-    NIC_ECN_CAPABLE, /* In any case: ECT(0). */
-    NIC_ECN_NOT,     /* In no case, because nobody would send less: Not-ECT. */
+    NIC_ECN_OF_PATH, /* Yes, if there may be routers on the way: CNPs tell the sender. */
+    NIC_ECN_CAPABLE, /* Yes: ECT(0). */
+    NIC_ECN_NOT,     /* No, because no sender would slow down: Not-ECT. */
 };
 
 struct nic_departure {
@@ -281,14 +280,14 @@ struct qp *nic_next_qp(struct nic *nic);
 /* The queue pair `ahead` places behind the next one; NULL: none, or it left. */
 const struct qp *nic_ready_qp(const struct nic *nic, uint32_t ahead);
 
-/* A world that knows who is next asks for the memory of their state ahead of their turn. Changes
- * nothing but time. nic_prefetch_packet looks at a packet's headers (at least
- * ROCE_HEADERS_BYTES_MAX bytes are readable), which nobody has judged. */
+/* A world that knows which queue pair is next has its state prefetched. This changes nothing but
+ * time. nic_prefetch_packet reads a packet's headers (at least ROCE_HEADERS_BYTES_MAX bytes are
+ * readable), before they are judged. */
 void nic_prefetch_qp(const struct qp *qp);
 void nic_prefetch_packet(const struct nic *nic, const uint8_t *headers);
 
-/* `qp` was posted to. Programs tend to go through their connections in the order of the last time:
- * who came next then has the memory that posting touches asked for. */
+/* `qp` was posted to. Programs tend to post to their connections in the same order again, so the
+ * memory of the queue pair that came next the last time is prefetched. */
 void nic_foresee(struct nic *nic, struct qp *qp);
 
 /* The link (nic_av.link) of the next packet of `qp`: its address vector's, or for UD the next
@@ -302,8 +301,8 @@ uint32_t nic_qp_destination(const struct qp *qp);
 bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
                      struct nic_departure *departure);
 
-/* Takes a ready queue pair off the list: a world that knows by other means when to pull from it.
- * nic_next_packet may be called all the same. */
+/* Takes a ready queue pair off the list, for a world that knows by other means when to pull from
+ * it. nic_next_packet may still be called. */
 void nic_unready(struct nic *nic, struct qp *qp);
 
 /* Moves a ready queue pair behind the others, so that all get their turn. */
@@ -313,15 +312,14 @@ void nic_rotate(struct nic *nic, struct qp *qp);
  * of the caller's. Its transport timer runs, since a peer that never makes room is a dead peer. */
 void nic_park(struct nic *nic, struct qp *qp, struct list *waiting, struct instant now);
 
-/* Room again: makes every queue pair on `waiting` ready. */
+/* The link has room again: makes every queue pair on `waiting` ready. */
 void nic_unpark(struct nic *nic, struct list *waiting);
 
 /* The payload of a pulled packet could not be read: memory of an on-demand region is not there. */
 void nic_on_gather_failed(const struct nic_departure *departure);
 
 /* A READ that was just pulled and is `alone`: instead of sending the request the world may put the
- * data where it belongs, which is said here. False: the SGEs do not allow it, as the response will
- * show. */
+ * data into *segments itself. False: the SGEs do not allow it, as the response will show. */
 MUST_USE bool nic_read_target(const struct nic_departure *departure,
                               struct segment segments[NIC_SEGMENT_MAX], uint32_t *count);
 
@@ -344,21 +342,21 @@ void nic_on_placed(const struct nic_departure *departure, struct instant now);
 struct instant nic_deadline(const struct nic *nic);
 void nic_on_time(struct nic *nic, struct instant now);
 
-/* The transport timer measures the network. A world that can see whether the peer has read what it
- * is to answer asks, instead of calling nic_on_time, whose timer has run out, and for each says one
- * of the two below. */
+/* The transport timer measures the network. A world that can see whether the peer has read the
+ * packet that it is to answer does not call nic_on_time. It asks for each queue pair whose timer
+ * has run out, and then calls one of the two functions below. */
 struct nic_overdue {
     struct qp *qp;
-    struct instant since; /* What is not acknowledged had left by then. */
+    struct instant since; /* All packets that wait for an ACK had left by then. */
     bool last;            /* No retry is left: a timeout ends the connection. */
 };
 MUST_USE bool nic_next_overdue(struct nic *nic, struct instant now, struct nic_overdue *overdue);
-/* Nothing came: a retry, or the end. */
+/* No answer came: packets are sent again, or the connection ends. */
 void nic_on_timeout(struct nic *nic, struct qp *qp, struct instant now);
-/* The peer has not read it: the timer starts anew, and nothing is sent again. */
+/* The peer has not read the packet: the timer starts anew, and nothing is sent again. */
 void nic_on_unread(struct nic *nic, struct qp *qp, struct instant now);
 
-/* -- What programs are told ---------------------------------------------------------------------*/
+/* -- Events and notifications -------------------------------------------------------------------*/
 
 struct nic_event {
     enum nic_event_kind kind;
@@ -384,7 +382,7 @@ MUST_USE enum status srq_enter(struct nic *nic, struct srq *srq);
  * dropped. */
 void srq_leave(struct nic *nic, struct srq *srq);
 
-/* Post to a shared receive queue and arm its limit. */
+/* Posts to a shared receive queue. STATUS_INVALID: too many SGEs; STATUS_FULL: no room. */
 MUST_USE enum status srq_post_receive(struct srq *srq, uint64_t wr_id, const struct sge *sges,
                                       uint32_t sge_count);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * peers - what is known of the NIC at the other end of a link (nic_av.peer).
+ * peers - state of the NIC at the other end of a link (nic_av.peer).
  */
 #ifndef NIC_PEERS_H
 #define NIC_PEERS_H
@@ -8,11 +8,12 @@
 #include "nic/routes.h"
 #include "transport/common/psn.h"
 
-/* Round trips over a link, taken from packets of RC that watch, one at a time (block_watch.c). */
+/* Round trips over a link, measured on packets of queue pairs that watch, one packet at a time
+ * (block_watch.c). */
 struct peer_trips {
-    uint32_t qpn; /* Whose packet `psn` is measured; 0: nobody's. */
+    uint32_t qpn; /* The queue pair whose packet `psn` is measured; 0: none. */
     struct psn psn;
-    struct instant at; /* When that left, or the last sample ended. */
+    struct instant at; /* When the packet left, or the last sample ended. */
     uint64_t shortest_ns;
     uint8_t samples;
 };
@@ -25,9 +26,9 @@ struct peer_response {
 
 struct nic_peer {
     struct peer_trips trips;
-    bool answers; /* Probes: it wants what is sent to the address vector's own address. */
-    bool spoken;  /* It has welcomed a HELLO. */
-    struct instant silent_until; /* It was asked and did not answer: not asked again before. */
+    bool answers;                /* It answers probes at the address vector's own address. */
+    bool spoken;                 /* It has welcomed a HELLO. */
+    struct instant silent_until; /* It did not answer a HELLO: no other one leaves before. */
     struct nic_routes routes;
     struct peer_response responses[NIC_ROUTE_GIDS_MAX + 1]; /* By the route's pair of addresses. */
     uint8_t responses_due;

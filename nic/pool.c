@@ -30,7 +30,7 @@ void *pool_take(struct pool *pool, uint32_t order)
 {
     CHECK(order < POOL_ORDERS);
     void *piece = take(pool, order);
-    /* Tests find a user that relies on zeroes, or on what it left there. */
+    /* So tests find a user that relies on zeroes, or on bytes that it left there. */
     INVARIANTS(piece == NULL ? NULL : __builtin_memset(piece, 0xa5, pool->unit << order));
     return piece;
 }

@@ -5,10 +5,8 @@
  * Purpose    Few connections need all that a connection may need. A NIC has room for as many as
  *            its limits say, in memory that it got when it was made, and allocates nothing later.
  * Inputs     pool_take, pool_give.
- * Outputs    Pieces of memory whose bytes are anything.
+ * Outputs    Pieces of memory that are not zeroed.
  * Ownership  The caller's memory, which is not touched before it is taken.
- * Threads    One caller at a time per NIC.
- * Time       Not used.
  * Units      Bytes; a piece of order n has `unit` << n of them.
  * Limits     POOL_ORDERS orders. A piece keeps its order: it is not split, nor joined.
  * Source     docs/decisions/0051.
@@ -29,7 +27,7 @@ struct pool {
     size_t unit;
     uint8_t *fresh;                       /* From here on nothing was ever taken. */
     size_t fresh_bytes;                   /* The rest, from there on. */
-    struct pool_piece *free[POOL_ORDERS]; /* The newest first: its memory is warm. */
+    struct pool_piece *free[POOL_ORDERS]; /* The newest first: it is in a cache. */
 };
 
 /* `unit`: a multiple of 8. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal: nobody gets memory that another one has, all of it can be had, and what nobody takes is
+ * Goal: no memory is given to two owners, all of it can be taken, and memory that nobody takes is
  *       not touched.
  * Shape: pieces of all orders are taken and given back at random; each is filled with its owner's
  *        mark.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    An address is proven by the number of a challenge that is out and by nothing else; what
- *         goes there before is bounded in number and in time; a proof that is not repeated ends.
+ * Goal    An address is proven by the number of a challenge that is out and by nothing else; the
+ *         challenges that go there before are bounded in number and in time; a proof that is not
+ *         repeated ends.
  * Method  One address, by hand.
  */
 #include <setjmp.h>
@@ -50,7 +51,7 @@ static void test_only_the_number_proves(void **state)
     assert_true(proof.given);
 }
 
-/* Nobody is there, or somebody who does not want anything. */
+/* No host is there, or one that does not want our packets. */
 static void test_who_never_responds_is_left_alone(void **state)
 {
     (void)state;
@@ -80,7 +81,8 @@ static void test_who_never_responded_has_to_be_paid_for(void **state)
     assert_true(proof_due(&proof, false, (struct instant){3 * SECOND}));
 }
 
-/* Its way is dead, or somebody else has the address now. It is found again within 11 s. */
+/* The route is dead, or another host has the address now. Challenges go on, at least one in 11 s,
+ * so that the route is found again. */
 static void test_a_proof_ends(void **state)
 {
     (void)state;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * qp_check - what holds of a queue pair, and of a NIC, between two calls.
+ * qp_check - invariants of a queue pair, and of a NIC, between two calls.
  */
 #include "nic/engine.h"
 #include "nic/internal.h"
 
-/* It is where it says it is: in the ring of those that may send, on a list of the world's. */
+/* The queue pair is where `listing` says: in the ready ring, on a list of the world's, or
+ * nowhere. */
 static void check_listing(const struct qp *qp)
 {
     const struct ready_ring *ready = &qp->nic->ready;
@@ -27,7 +28,7 @@ static void check_queues(const struct qp *qp)
     CHECK(send_queue_count(&qp->sends) <= qp->sends.limit);
     CHECK(qp->sends.next - qp->sends.head <= send_queue_count(&qp->sends));
     receive_queue_check(&qp->receives);
-    /* A receive of its own is still in its queue, a shared one was copied out. */
+    /* A receive of the queue pair's own queue is still there; a shared one was copied out. */
     CHECK(qp->current == NULL || qp->current == qp->taken ||
           qp->current == receive_queue_first(&qp->receives));
 }

@@ -34,7 +34,7 @@ static void break_receive_queue(void)
     _Alignas(64) uint8_t memory[4096];
     struct receive_queue queue;
     receive_queue_init(&queue, 2, 1, memory);
-    queue.head = 1; /* One was taken that never was. */
+    queue.head = 1; /* One was taken that was never posted. */
     assert_int_equal(receive_queue_post(&queue, 1, NULL, 0), STATUS_OK);
 }
 

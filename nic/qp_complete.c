@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * qp_complete - how work ends: completions, errors, flushing (IBTA 9.9, 10.3.1, 11.2.5).
+ * qp_complete - the end of work: completions, errors, flushing (IBTA 9.9, 10.3.1, 11.2.5).
  */
 #include "nic/internal.h"
 
 /* A queue pair that loses a completion cannot go on: its program would wait for it for ever. Nor
  * can the others of the completion queue, which is in error (IBTA 11.6.3.2, the affiliated errors
- * of a completion queue). They enter the error state when the events are collected, because here
- * this one may be in the middle of something. */
+ * of a completion queue). They enter the error state when the events are collected, and not here,
+ * where this one may be in the middle of a call. */
 static void overrun(struct qp *qp, struct cq *cq)
 {
     nic_count(qp->nic, COUNTER_drop_cq_overrun);
@@ -33,8 +33,8 @@ static void push(struct qp *qp, struct cq *cq, const struct completion *completi
     }
 }
 
-/* The program may have destroyed the shared queue meanwhile: then there is nobody to tell. A
- * function of its own, so that other receives need no room for the copy. */
+/* The program may have destroyed the shared queue meanwhile: then no completion is pushed. This is
+ * a function of its own, so that other receives need no room for the copy. */
 static __attribute__((noinline)) void complete_xrc_receive(struct qp *qp, uint32_t srqn,
                                                            const struct completion *completion)
 {
@@ -83,7 +83,7 @@ void qp_complete_work(struct qp *qp, struct work *work, enum completion_status s
     push(qp, qp->send_cq, &completion);
 }
 
-/* Its slot keeps the status: that tells which of the requests before it had no completion. */
+/* The slot keeps the status, by which nic/slots.c sees that the request had a completion. */
 static void fail_oldest(struct qp *qp, enum completion_status status)
 {
     struct work *work = send_queue_at(&qp->sends, qp->sends.head);

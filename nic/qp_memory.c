@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * qp_memory - where the bytes of a message lie: SGEs to judged segments of memory.
+ * qp_memory - from the SGEs of a message to judged segments of memory.
  */
 #include "nic/internal.h"
 
@@ -53,7 +53,7 @@ const struct receive *qp_take_shared(struct qp *qp, struct receive *copy)
     if (shared == NULL) {
         return NULL;
     }
-    /* Another queue pair may fill the next one meanwhile, so this one is copied out. */
+    /* Other queue pairs take receives while this one is filled, so it is copied out of its slot. */
     __builtin_memcpy(copy, shared, sizeof(*shared) + shared->sge_count * sizeof(struct sge));
     receive_queue_drop(queue);
     receive_queue_look_ahead(queue);

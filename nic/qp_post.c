@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * qp_post - posting: what a program may ask for, and where it stands until it is done.
+ * qp_post - posting: requests of programs are judged, and copied into the queues.
  */
 #include <string.h>
 
@@ -18,8 +18,8 @@ uint32_t qp_kinds(enum qp_type type)
     return 0;
 }
 
-/* A queue pair whose requests may become blocks has no FLUSH, or it would depend on the network
- * whether it has (docs/decisions/0033). */
+/* A queue pair whose requests may become blocks takes no FLUSH: else it would depend on the network
+ * whether it does (docs/decisions/0033). */
 static enum status judge_flush(const struct qp *qp, const struct send_request *request,
                                uint64_t bytes)
 {
@@ -192,7 +192,7 @@ enum status slots_post_sends(struct qp *qp, const struct send_request *requests,
                : qp_post_sends(qp, requests, count);
 }
 
-/* A queue without slots of its own is refused for that. */
+/* A queue without slots (limit 0) is never full here: posting refuses it for its own reason. */
 static bool is_full(const struct receive_queue *queue)
 {
     CHECK(queue->limit <= UINT16_MAX);

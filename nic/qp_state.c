@@ -38,7 +38,8 @@ static const struct transition transitions[] = {
      0},
     {QP_XRC_INITIATOR, QP_INIT, QP_INIT, 0,
      QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS},
-    /* Programs (perftest) set on both halves of an XRC connection what only one of them has. */
+    /* Programs (perftest) set attributes on both halves of an XRC connection that only one of them
+     * has. */
     {QP_XRC_INITIATOR, QP_INIT, QP_RTR, CONNECTED_RTR,
      QP_ATTR_ACCESS_FLAGS | QP_ATTR_PKEY_INDEX | QP_ATTR_MAX_DEST_RD_ATOMIC |
          QP_ATTR_MIN_RNR_TIMER},
@@ -119,8 +120,8 @@ static enum status judge_values(const struct qp *qp, const struct qp_attributes 
     return bad ? STATUS_INVALID : STATUS_OK;
 }
 
-/* How many READs and atomics the peer may have outstanding here: what it waits for stays, and there
- * has to be memory for them. */
+/* Gets memory for `reads` READs and atomics of the peer. STATUS_BUSY: the peer waits for more of
+ * them. STATUS_FULL: there is no memory for them. */
 static enum status make_room(struct qp *qp, uint32_t reads)
 {
     if (qp->state == QP_SQD && !engine_may_limit(qp, reads)) {
@@ -209,8 +210,9 @@ static void reset(struct qp *qp)
     while (receive_queue_first(&qp->receives) != NULL) {
         receive_queue_drop(&qp->receives);
     }
-    /* A queue pair that starts anew does not speak of what it was before: nobody could tell the two
-     * apart by its number (IBTA 10.3.1.1 lets completions go; hardware does it so). */
+    /* A queue pair that starts anew does not report requests of before the reset: a program could
+     * not tell old and new ones apart by the QPN (IBTA 10.3.1.1 lets completions go; hardware does
+     * it so). */
     qp_forget_completions(qp);
     slots_reset(qp);
     qp->current = NULL;
@@ -264,7 +266,8 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
     }
     if (to == QP_RTS) {
         if (qp->listing == QP_LISTED_WAITING) {
-            engine_on_blocked(qp, now); /* What may leave again waits for room: the clock runs. */
+            engine_on_blocked(qp, now); /* Requests may leave again, and wait for room: the
+                                           timeout runs. */
         }
         nic_schedule(qp);
     }

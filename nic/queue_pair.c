@@ -6,7 +6,8 @@
 #include "nic/internal.h"
 #include "nic/slots.h"
 
-/* What follows a send request in its slot: SGEs or inline bytes, and for UD the address vector. */
+/* The bytes behind a send request in its slot: SGEs or inline bytes, and for UD the address
+ * vector. */
 static uint32_t send_tail_bytes(enum qp_type type, const struct qp_capacity *capacity)
 {
     const uint32_t sges = capacity->send_sges * (uint32_t)sizeof(struct sge);
@@ -15,7 +16,7 @@ static uint32_t send_tail_bytes(enum qp_type type, const struct qp_capacity *cap
     return type == QP_UD ? room + (uint32_t)sizeof(struct nic_av) : room;
 }
 
-/* Inline data takes the room of the SGEs, so a program may have all of either. */
+/* Inline data and SGEs share their room, so a program may use all of it for either. */
 static void grant(struct qp_capacity *capacity)
 {
     const uint32_t sges = capacity->send_sges * (uint32_t)sizeof(struct sge);
@@ -178,7 +179,7 @@ void qp_destroy(struct qp *qp)
     count_users(qp, UINT32_MAX);
 }
 
-/* -- Looking ------------------------------------------------------------------------------------*/
+/* -- Reports ------------------------------------------------------------------------------------*/
 
 void qp_query(const struct qp *qp, struct qp_attributes *attributes)
 {

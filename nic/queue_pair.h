@@ -6,7 +6,6 @@
  * Inputs     qp_create, qp_modify, qp_post_send, qp_post_receive.
  * Outputs    Completions in its completion queues, events, packets pulled through nic/nic.h.
  * Ownership  The caller owns the memory (qp_bytes) and keeps it in place until qp_destroy.
- * Threads    One caller at a time per NIC.
  * Time       Passed in where a timer may start.
  * Units      Bytes, work requests.
  * Limits     struct nic_limits.
@@ -39,7 +38,7 @@ struct qp_request {
     struct pd *pd;
     struct cq *send_cq, *receive_cq; /* XRC initiators have no receive_cq. */
     struct srq *srq;                 /* NULL: the queue pair has receives of its own. */
-    struct xrcd *xrcd; /* XRC targets, which have nothing of the others but the capacity. */
+    struct xrcd *xrcd;               /* XRC targets only, which have none of the objects above. */
     struct qp_capacity capacity;
     bool signal_all; /* Every send request completes visibly. */
     void *context;   /* Returned by qp_context: the verbs object. */
@@ -66,7 +65,7 @@ struct qp_attributes {
     uint8_t timeout;       /* 5-bit exponent: 4.096 us << timeout; 0: never. */
     uint8_t retry_count;   /* 0..7 */
     uint8_t rnr_retry;     /* 0..7; 7: for ever. */
-    uint32_t agreed;       /* No attribute: the world's own note, 0 after every change of one. */
+    uint32_t agreed;       /* No attribute: a note of the world's; 0 after each change. */
 };
 
 /* A send work request as verbs hand it over. Pointers are read during the call only. */
@@ -99,7 +98,7 @@ size_t qp_bytes(enum qp_type type, struct qp_capacity *capacity, bool has_srq);
  * own. STATUS_FULL: no QPN is left; STATUS_INVALID: a capacity above the limits. */
 MUST_USE enum status qp_create(struct nic *nic, const struct qp_request *request, void *memory,
                                struct qp **qp);
-/* May what the peer sends appear in memory in another order than it was posted? */
+/* May messages of the peer appear in memory in another order than they were posted? */
 bool qp_places_early(const struct qp *qp);
 
 /* Frees the QPN; its completions stay in the completion queues, its events are withdrawn. It must
@@ -107,19 +106,19 @@ bool qp_places_early(const struct qp *qp);
 void qp_destroy(struct qp *qp);
 
 /* ibv_modify_qp: judges transition and mask (IBTA 11.2.5.2), then applies all or nothing. With
- * QP_ATTR_AV the vector's `link` must have been set by the world; responder resources of a reliable
- * connection, at RTR or in SQD, are STATUS_FULL when other queue pairs have all (nic_limits.reads),
- * and STATUS_BUSY while the peer waits for the answers to more. */
+ * QP_ATTR_AV, the world must have set the vector's `link`. For responder resources of a reliable
+ * connection, at RTR or in SQD: STATUS_FULL if other queue pairs have all of them
+ * (nic_limits.reads), STATUS_BUSY while the peer waits for the answers to more. */
 MUST_USE enum status qp_modify(struct qp *qp, const struct qp_attributes *attributes, uint32_t mask,
                                struct instant now);
 void qp_query(const struct qp *qp, struct qp_attributes *attributes);
 
-/* STATUS_INVALID: wrong state, kind or flags for the service, a datagram for nobody, too many SGEs,
- * inline too long, a FLUSH that carries something or asks for nothing that is known.
+/* STATUS_INVALID: wrong state, kind or flags for the service, a datagram without an address vector,
+ * too many SGEs, inline too long, a FLUSH that carries something or asks for nothing that is known.
  * STATUS_UNSUPPORTED: a FLUSH on a connection that may come to speak blocks, which have none.
  * STATUS_FULL: no room. Nothing is transmitted here: nic_next_packet does. */
 MUST_USE enum status qp_post_send(struct qp *qp, const struct send_request *request);
-/* Several at once: all of them, or none. */
+/* Posts several requests: all of them, or none. */
 MUST_USE enum status qp_post_sends(struct qp *qp, const struct send_request *requests,
                                    uint32_t count);
 MUST_USE enum status qp_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sges,
@@ -130,7 +129,7 @@ uint32_t qp_forget_completions(struct qp *qp);
 
 uint32_t qp_number(const struct qp *qp);
 
-/* Bytes that the send request that was posted last is to carry; 0: none, or there is no such. */
+/* The payload bytes of the newest send request; 0: it has none, or there is no request. */
 uint32_t qp_newest_payload(const struct qp *qp);
 enum qp_type qp_type_of(const struct qp *qp);
 /* Which kinds of requests queue pairs of a type send: a set as work_kinds() makes (IBTA 10.8.3). */
@@ -140,13 +139,13 @@ void *qp_context(const struct qp *qp);
 const struct nic_av *qp_av(const struct qp *qp);
 struct pd *qp_pd(const struct qp *qp);
 
-/* What it is and grants, for the rule. The names of domains and queue pairs are their addresses; an
- * XRC target has a domain only while a request is looked at. */
+/* The queue pair as the rule of nic/reach.h sees it. The names of domains and queue pairs are their
+ * addresses; an XRC target has a domain only while a request is looked at. */
 struct reach_qp qp_view(const struct qp *qp);
-/* What it asks of its peer's responder. */
+/* The terms that the queue pair needs of its peer's responder. */
 struct reach_terms qp_terms(const struct qp *qp);
-/* Where the PSN stands that a reliable connection expects next, for a world that lets local peers
- * read it while none of their packets is under way. */
+/* The PSN that a reliable connection expects next, where it lies in memory, for a world that lets
+ * local peers read it while none of their packets is under way. */
 const uint32_t *qp_expected_psn(const struct qp *qp);
 /* The world's note that it found the peer's queue pair to expect the PSN that came next, and which
  * state of that queue pair it looked at (not 0). The note is gone once a program modifies `qp`. */
@@ -155,17 +154,17 @@ uint32_t qp_agreed(const struct qp *qp);
 const struct qp_capacity *qp_capacity_of(const struct qp *qp);
 bool qp_signals_all(const struct qp *qp);
 
-/* How a reliable connection fares, for people. 0: not known, or no limit. */
+/* The condition of a reliable connection, for people to read. 0: not known, or no limit. */
 struct qp_report {
     bool sends_blocks, receives_blocks;
     uint64_t round_trip_ns;
-    uint64_t losses; /* Packets taken for lost; of a stream of RC: how often it went back. */
+    uint64_t losses; /* Packets taken for lost; with RC: how often it began to send again. */
     uint8_t paths;
     uint64_t window_bytes, flight_bytes;
 };
 void qp_report_of(const struct qp *qp, struct qp_report *report);
 
-/* Where a reliable connection stands, for a world that keeps contexts apart from queue pairs. */
+/* The PSNs of a reliable connection, for a world that keeps contexts apart from queue pairs. */
 struct qp_flow {
     struct psn next, unacked; /* PSN after the newest sent; oldest not acknowledged. */
     struct psn expected;      /* The next request to execute. */

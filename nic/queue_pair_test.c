@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    QPNs of a NIC that is one of several on an address are all in its part of the numbers,
- *         each used once, every one before any comes again; special ones are nobody's.
+ * Goal    A NIC that is one of several on an address takes QPNs of its own part of the numbers
+ *         only, uses each of them once before one comes again, and never uses the special ones.
  * Method  Parts of 256 numbers at both ends and in the middle, filled to the limit and turned over.
  */
 #include <setjmp.h>

@@ -14,7 +14,8 @@ static bool service_names_memory(enum qp_type type)
     UNREACHABLE("a type outside its enum");
 }
 
-/* A message of one packet, for either half, is cut alike by both (IBTA 9.7.4.1.6, 9.7.5.1.6). */
+/* Do both halves cut the message into the same packets? With different MTUs, only if it is one
+ * packet for each (IBTA 9.7.4.1.6, 9.7.5.1.6). */
 static bool cut_alike(const struct reach_terms *one, const struct reach_terms *other,
                       uint32_t message_bytes)
 {

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * reach - who may reach which memory: the one rule.
+ * reach - the one rule of access to memory.
  *
  * Purpose    Judges an access to memory by plain values: by a view of the queue pair that it goes
  *            through, and one of what its key opens. The engines judge packets and work requests by
  *            this rule (nic/region.c, nic/ibta/, nic/block/). A local peer that writes and reads
  *            without its target's engine judges its own access by the same rule, with views made of
  *            what the target published (drivers/shm_board.c).
- * Inputs     Copies. Who has words that somebody else may change copies them first.
+ * Inputs     Copies: a caller first copies words that another process may change.
  * Outputs    A verdict: the first reason against the access, in the order of the enum.
  * Ownership  Nothing is kept.
  * Threads    Any.
- * Time       Not used.
- * Units      Bytes.
  * Limits     A start plus its bytes does not wrap (region_add sees to it).
  * Source     IBTA Vol. 1, 9.6 (state, peer), 9.7.4.1.5 (rights), 10.6.3 and 10.6.7 (keys, windows).
  *
- * What is treated how, by packets and directly, that is by a local peer itself:
+ * The cases, by packets and directly (a local peer makes the access itself):
  *
  *   terms       a responder of RC judges PSN, length and READs in each packet; a local peer asks
  *               whether the two halves agree on them, and sends packets where they do not, so that
@@ -47,21 +45,22 @@
 
 enum reach_verdict {
     REACH_ALLOWED,
-    /* The queue pair is not for that. */
+    /* The queue pair does not allow the access. */
     REACH_UNKNOWN_QP,
     REACH_WRONG_SERVICE,
     REACH_WRONG_STATE,
     REACH_WRONG_PEER,
-    REACH_NO_RIGHT, /* It does not grant its peer that. */
-    /* The key is not for that. */
+    REACH_NO_RIGHT, /* It does not grant this right to its peer. */
+    /* The key does not allow the access. */
     REACH_UNKNOWN_KEY,  /* Or a window that is not bound. */
     REACH_WRONG_DOMAIN, /* Another protection domain, or another queue pair for a type 2 window. */
     REACH_OUT_OF_BOUNDS,
     REACH_FORBIDDEN, /* Not granted; a window grants nothing to local work. */
-    /* Packets reach it; a local peer does not by itself. */
+    /* Packets may reach the memory; a local peer may not directly. */
     REACH_WINDOW,
     REACH_ON_DEMAND,
-    /* Packets show what becomes of it, because the two halves of the connection do not agree. */
+    /* The access has to go by packets, which the responder judges, because the two halves of the
+     * connection do not agree. */
     REACH_OTHER_PSN, /* The queue pair expects another PSN, or nobody knows which. */
     REACH_OTHER_MTU,
     REACH_OTHER_READS, /* It answers fewer READs at a time than the requester asks. */
@@ -78,16 +77,17 @@ enum region_kind {
 #define ACCESS_REMOTE_WRITES ((uint32_t)(ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC))
 #define ACCESS_FLUSH         ((uint32_t)(ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT))
 #define ACCESS_REMOTE        (ACCESS_REMOTE_WRITES | ACCESS_REMOTE_READ | ACCESS_FLUSH)
-/* What a local peer can do by itself. */
+/* The rights that a local peer can use directly. */
 #define REACH_DIRECT ((uint32_t)(ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ))
 
-/* On whose behalf an access is made. Names are compared, and say nothing else; neither is 0. */
+/* The user on whose behalf an access is made. Both numbers are only compared; 0 is no domain and no
+ * queue pair. */
 struct reach_user {
     uint64_t domain; /* The protection domain. */
     uint64_t name;   /* The queue pair; 0: work of the program itself. */
 };
 
-/* What both halves of a connection have to agree on beside their PSNs. */
+/* The terms on which both halves of a connection have to agree, beside their PSNs. */
 struct reach_terms {
     uint32_t mtu_bytes;
     uint32_t
@@ -104,22 +104,22 @@ struct reach_qp {
     struct reach_terms terms; /* As a responder. */
 };
 
-/* Who asks. */
+/* The requester. */
 struct reach_source {
     struct gid gid;
     uint32_t number; /* Its queue pair. */
     struct reach_terms terms;
 };
 
-/* What a key opens; all 0: nothing. */
+/* The memory that a key opens; all 0: none. */
 struct reach_region {
     bool open; /* There is a region with this key, or a window that is bound. */
-    bool null; /* Has every address. */
+    bool null; /* A null region: every address. */
     enum region_kind kind;
     uint32_t access;        /* enum access bits. */
-    uint64_t domain, owner; /* As of a user; `owner` of type 2 windows. */
+    uint64_t domain, owner; /* As in reach_user; `owner`: type 2 windows. */
     uint64_t start, bytes;  /* As peers and SGEs name it. */
-    uint64_t memory;        /* What `start` stands for. */
+    uint64_t memory;        /* The memory address of `start`. */
 };
 
 struct reach_access {
@@ -129,7 +129,7 @@ struct reach_access {
     uint32_t message_bytes; /* The whole request that it is a part of. */
 };
 
-/* -- The steps, for engines, which take them where their ladders have them ----------------------*/
+/* -- The steps of the rule, for engines, which need them one by one -----------------------------*/
 
 /* Does a queue pair in that state execute requests? */
 static inline bool reach_state_serves(enum qp_state state)
@@ -180,7 +180,7 @@ static inline enum reach_verdict reach_judge_user(const struct reach_user *user,
     return mine ? REACH_ALLOWED : REACH_WRONG_DOMAIN;
 }
 
-/* Also where no byte is asked for, as a FLUSH may do. */
+/* Judges the key even for 0 bytes, which a FLUSH may ask for. */
 static inline enum reach_verdict reach_judge_named(const struct reach_user *user,
                                                    const struct reach_region *region,
                                                    const struct reach_access *access)
@@ -214,15 +214,14 @@ static inline uint64_t reach_memory(const struct reach_region *region, uint64_t 
 
 /* -- The whole rule -----------------------------------------------------------------------------*/
 
-/* May `source` reach that through a queue pair that is there? Of the terms only those are judged
- * that can be told from what stands still: whoever judges for a responder asks for the PSN
- * itself. */
+/* May `source` make this access through the queue pair? The PSN is not judged here, because it
+ * changes with each packet: a caller that judges for a responder compares it itself. */
 MUST_USE enum reach_verdict reach_judge(const struct reach_qp *qp,
                                         const struct reach_source *source,
                                         const struct reach_region *region,
                                         const struct reach_access *access);
 
-/* Can a local peer use it by itself, for anything at all? */
+/* Can a local peer use the queue pair, or the region, directly at all? */
 MUST_USE enum reach_verdict reach_judge_direct_qp(const struct reach_qp *qp);
 MUST_USE enum reach_verdict reach_judge_direct_region(const struct reach_region *region);
 

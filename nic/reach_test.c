@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The rule says for every queue pair and every key who may reach what, what a local peer
- *         may do itself, and if not, why.
+ * Goal    For every queue pair and every key, the rule says whether an access is allowed, whether a
+ *         local peer may make it directly, and if not, why.
  * Method  Every queue pair there can be, with every right that an access can take, beside the model
  *         of tests/reach_model.h; the reasons are told one by one. The same for keys, around both
- *         ends of a range. What tables of regions and windows make of keys is region_test's.
+ *         ends of a range. region_test tries the tables of regions and windows.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 
-/* A shared queue of up to so many receives is used in turn. */
+/* The receives of a shared queue with at most this limit are used in turn. */
 #define IN_TURN_MAX 256
 
 static size_t slot_bytes(uint32_t sge_max)

@@ -46,7 +46,7 @@ void receive_queue_init(struct receive_queue *queue, uint32_t limit, uint32_t sg
 MUST_USE enum status receive_queue_post(struct receive_queue *queue, uint64_t wr_id,
                                         const struct sge *sges, uint32_t sge_count);
 
-/* Moves what is posted into `memory` of receive_queue_bytes(limit, sge_max), in the order of
+/* Moves the posted receives into `memory` of receive_queue_bytes(limit, sge_max), in the order of
  * posting, and returns the old memory, which is the caller's again. `limit` is not 0. The caller
  * has judged that it is at least receive_queue_count. */
 void *receive_queue_resize(struct receive_queue *queue, uint32_t limit, void *memory);
@@ -79,7 +79,7 @@ static inline struct receive *receive_queue_first(const struct receive_queue *qu
                : receive_queue_at(queue, queue->newest_first ? queue->tail - 1 : queue->head);
 }
 
-/* Forgets that receive, which must be there. */
+/* Removes the receive that receive_queue_first returns; there must be one. */
 static inline void receive_queue_drop(struct receive_queue *queue)
 {
     CHECK(queue->head != queue->tail);
@@ -91,9 +91,10 @@ static inline void receive_queue_drop(struct receive_queue *queue)
     INVARIANTS(receive_queue_check(queue));
 }
 
-/* Asks for the memory of receives behind the oldest one, and for where they lead: with thousands
- * posted each would be cold, but in a pool. Changes nothing but time: of what a receive names,
- * nothing is believed, and many a program keeps notes in front of its buffers. */
+/* Prefetches receives behind the oldest one, and their buffers: with thousands of receives posted,
+ * none would be in a cache (the newest one of a pool is). This changes nothing but time: the
+ * addresses are not judged. Lines in front of a buffer are prefetched, too, because many programs
+ * keep notes there. */
 static inline void receive_queue_look_ahead(const struct receive_queue *queue)
 {
     enum {
@@ -119,7 +120,7 @@ static inline void receive_queue_look_ahead(const struct receive_queue *queue)
     }
 }
 
-/* An XRC domain: which shared receive queues the requests of which targets may name. */
+/* An XRC domain: requests to its targets may name its shared receive queues. */
 struct xrcd {
     uint32_t users; /* Targets and shared receive queues. */
 };
@@ -138,11 +139,11 @@ struct srq {
     struct list event_link;
 };
 
-/* Does not count the queue in `pd`: whoever makes it and takes it away does. */
+/* Does not count the queue in `pd`; the caller does. */
 void srq_init(struct srq *srq, struct pd *pd, uint32_t limit, uint32_t sge_max, void *memory);
 
-/* May it hold `limit` receives from now on? Not if more are posted, or if it is armed to tell of
- * fewer than `limit_armed`, which is then more than it ever holds. */
+/* May it hold `limit` receives from now on? Not if more are posted. Not if `limit_armed` is larger:
+ * then it would always hold fewer receives than that. */
 static inline bool srq_may_resize(const struct srq *srq, uint32_t limit, uint32_t limit_armed)
 {
     return limit > 0 && receive_queue_count(&srq->queue) <= limit && limit_armed <= limit;

@@ -185,7 +185,7 @@ static void test_sizes(void **state)
     assert_int_equal(receive_queue_bytes(UINT32_MAX, 1), (uint64_t)32 << 32);
 }
 
-/* A queue pair with a shared receive queue has a queue of its own for nothing. */
+/* A queue pair with a shared receive queue has a queue of its own that takes no receives. */
 static void test_no_receives(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@
 
 /* -- The table ----------------------------------------------------------------------------------*/
 
-/* The part of a key that stays while the rest names generations of one window. */
+/* The part of a key that stays; the low 8 bits change with each bind of a window. */
 static uint32_t key_index(uint32_t key)
 {
     return key >> 8;
@@ -76,7 +76,7 @@ static void check_window(const struct region *window)
           (offset <= region->bytes && window->bytes <= region->bytes - offset));
 }
 
-/* Its key finds it; what it opens lies within what it may open. */
+/* The table finds the region by its key, and its fields agree with one another. */
 static void region_check(const struct region_table *table, const struct region *region)
 {
     CHECK(table->slots[slot_of(table, region->key)] == region);
@@ -161,7 +161,7 @@ static bool request_valid(const struct region_request *request)
     if ((request->access & ACCESS_REMOTE_WRITES) && !(request->access & ACCESS_LOCAL_WRITE)) {
         return false;
     }
-    /* What is behind an address of such a region may be other memory each time. */
+    /* The memory behind an address of such a region may be exchanged at any time. */
     if ((request->access & ACCESS_FLUSH_PERSISTENT) &&
         (request->whole_space || (request->access & ACCESS_ON_DEMAND))) {
         return false;
@@ -209,7 +209,7 @@ enum status region_add_null(struct region_table *table, struct pd *pd, uint64_t 
     if (table->count == table->count_max) {
         return STATUS_FULL;
     }
-    /* No byte is inside, which brings every access to null_segment. */
+    /* The region has no bytes and is `null`, which brings every access to null_segment. */
     *region = (struct region){.kind = REGION_MEMORY,
                               .pd = pd,
                               .null = true,
@@ -318,8 +318,8 @@ void region_shut(struct region_table *table, struct region *region)
     INVARIANTS(region_check(table, region));
 }
 
-/* What the region has to say about a window on it (IBTA C10-73 to C10-75). One that is named from 0
- * on has no addresses that a window could have of it. */
+/* Does the region allow the window (IBTA C10-73 to C10-75)? A zero-based region has no addresses
+ * that a window on it could use. */
 static bool region_opens(const struct region *region, const struct window_bind *bind)
 {
     if (region == NULL || region->pd != bind->window->pd || !(region->access & ACCESS_MW_BIND) ||
@@ -329,7 +329,7 @@ static bool region_opens(const struct region *region, const struct window_bind *
     if ((bind->access & ACCESS_REMOTE_WRITES) && !(region->access & ACCESS_LOCAL_WRITE)) {
         return false;
     }
-    /* What cannot be made persistent through the region cannot through its window. */
+    /* A window grants a FLUSH only if its region does. */
     if (bind->access & ACCESS_FLUSH & ~region->access) {
         return false;
     }
@@ -349,8 +349,8 @@ static bool bind_allowed(const struct window_bind *bind, const struct pd *pd)
         return !(bind->access & ACCESS_ZERO_BASED) &&
                (bind->bytes == 0 || region_opens(bind->region, bind));
     case REGION_WINDOW_TYPE_2:
-        /* Only an invalidate frees it: not a second bind (o10-37.2.30), nor an empty one
-         * (o10-37.2.40). */
+        /* Only an invalidate unbinds a type 2 window: not a second bind (o10-37.2.30), nor an empty
+         * one (o10-37.2.40). */
         return window->bound == NULL && bind->bytes != 0 && region_opens(bind->region, bind);
     case REGION_MEMORY: break;
     }
@@ -413,8 +413,8 @@ void window_forget_owner(struct region_table *table, const struct qp *qp)
 
 /* -- Judging ------------------------------------------------------------------------------------*/
 
-/* Packets are shorter than what a null region has of either kind; for more, which is judged but not
- * moved at once, there is no segment. */
+/* A packet is shorter than REGION_NULL_BYTES. A longer range is only judged, never moved at once,
+ * so it gets no segment. */
 static struct segment null_segment(uint64_t memory, const struct reach_access *asked)
 {
     if (asked->bytes > REGION_NULL_BYTES) {
@@ -426,7 +426,7 @@ static struct segment null_segment(uint64_t memory, const struct reach_access *a
     };
 }
 
-/* What is allowed becomes a segment. */
+/* The segment of an access that was allowed. */
 static struct segment segment_of(const struct reach_region *region,
                                  const struct reach_access *asked)
 {

@@ -7,9 +7,6 @@
  * Inputs     region_add and friends from verbs; region_judge and the window calls from the engines.
  * Outputs    A verdict, and the segment of this process's memory the access stands for.
  * Ownership  The caller owns each struct and keeps it in place while it is in the table.
- * Threads    One caller at a time.
- * Time       Not used.
- * Units      Bytes.
  * Limits     The table's capacity, given at init; at most REGION_COUNT_MAX.
  * Source     IBTA Vol. 1 chapter 10.6 (memory management), 10.6.7 (windows).
  */
@@ -29,7 +26,7 @@
 /* Protection domains are compared by address only. */
 struct pd {
     uint32_t users;  /* Objects that live in it; it cannot go while there are any. */
-    uint32_t number; /* What the world calls it towards other processes; 0: nothing yet. */
+    uint32_t number; /* The world's number of it for other processes; 0: none yet. */
 };
 
 struct qp;
@@ -46,13 +43,14 @@ struct region {
     uint64_t memory;      /* Address in this process that `start` stands for. */
     uint32_t access;      /* enum access bits. */
     bool whole_space;     /* Implicit on-demand region: every address, each standing for itself. */
-    bool null;            /* Every address: what is written is lost, what is read is 0. */
+    bool null;            /* Every address: bytes written are lost, bytes read are 0. */
     struct region *bound; /* Windows: the region they open; NULL when not bound. */
     const struct qp *owner; /* Type 2 windows: the queue pair they are bound to. */
     uint32_t windows;       /* Regions: windows bound to it; it cannot go while there are any. */
 };
 
-/* What it opens, for the rule. The names of domains and queue pairs are their addresses. */
+/* The region as the rule of nic/reach.h sees it. The names of domains and queue pairs are their
+ * addresses. */
 static inline struct reach_region region_view(const struct region *region)
 {
     return (struct reach_region){
@@ -80,7 +78,7 @@ struct region_table {
     struct prng *prng;
 };
 
-/* What ibv_reg_mr asks for. */
+/* The arguments of ibv_reg_mr. */
 struct region_request {
     uint64_t address;
     uint64_t bytes;
@@ -126,7 +124,7 @@ MUST_USE enum status window_add(struct region_table *table, struct pd *pd, enum 
 /* Unbinds and takes it out. */
 void window_remove(struct region_table *table, struct region *window);
 
-/* What a bind asks for; `bytes` 0 unbinds a type 1 window. */
+/* The arguments of a bind; `bytes` 0 unbinds a type 1 window. */
 struct window_bind {
     struct region *window;
     struct region *region; /* May be NULL; a bind of `bytes` other than 0 then fails. */
@@ -134,9 +132,9 @@ struct window_bind {
     uint64_t bytes;
     uint32_t access; /* Remote bits, of ACCESS_FLUSH those that the region has, and
                       * ACCESS_ZERO_BASED (type 2 only). */
-    uint32_t key;    /* The new key; differs from the old in the low 8 bits only. Whoever posts
-                      * chooses it, for type 1 too: ibv_bind_mw has to tell the program at
-                      * once, not when the bind is executed. */
+    uint32_t key;    /* The new key; differs from the old in the low 8 bits only. The caller that
+                        posts the bind chooses it, for type 1 too: ibv_bind_mw has to tell the
+                        program at once, not when the bind is executed. */
 };
 
 /* Binds, called in send-queue order by the requester of `qp`, which lives in `pd`. Returns false if
@@ -154,8 +152,8 @@ MUST_USE bool window_invalidate(struct region_table *table, uint32_t key, const 
  * same address inherits them. Cheap unless type 2 windows are bound. */
 void window_forget_owner(struct region_table *table, const struct qp *qp);
 
-/* Opens nothing any more, whoever asks by its key; a window is unbound. It stays in the table until
- * its owner takes it out. */
+/* From now on the key opens nothing; a window is unbound. The entry stays in the table until its
+ * owner removes it. */
 void region_shut(struct region_table *table, struct region *region);
 
 /* May `pd` (and `qp`, for type 2 windows) reach [address, address + bytes) through `key` with all
@@ -167,7 +165,7 @@ MUST_USE enum reach_verdict region_judge(const struct region_table *table, uint3
                                          const struct pd *pd, const struct qp *qp, uint64_t address,
                                          uint32_t bytes, uint32_t access, struct segment *segment);
 
-/* What a FLUSH is about, as its peer names it. */
+/* The range of a FLUSH, as the peer names it. */
 struct region_flush {
     uint64_t address;
     uint32_t bytes;
@@ -180,7 +178,7 @@ struct region_range {
     uint64_t address, bytes;
 };
 
-/* May `qp` of `pd` flush that through `key`? The key is judged for 0 bytes as well. On
+/* May `qp` of `pd` flush this range through `key`? The key is judged for 0 bytes as well. On
  * REACH_ALLOWED *range is the memory. */
 MUST_USE enum reach_verdict region_judge_flush(const struct region_table *table, uint32_t key,
                                                const struct pd *pd, const struct qp *qp,

@@ -4,8 +4,8 @@
  *            long as they live and no longer, and every count of users is right at any time.
  * Method     Random calls on a small table, beside a model that searches linearly and judges by
  *            tests/reach_model.h. Ranges lie at both ends of the address space and accesses around
- *            the ends of ranges. What must be seen is tallied. Then a large table, and the life of
- *            one window told in numbers.
+ *            the ends of ranges. Counters show that every case was seen. Then a large table, and
+ *            the life of one window told in numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ struct world {
     uint32_t count;
 };
 
-/* What was seen in all runs together. */
+/* How often each case was seen, in all runs together. */
 static struct {
     uint32_t judged[KINDS][REACH_VERDICT_COUNT], flushed[KINDS][REACH_VERDICT_COUNT];
     uint32_t added[STATUSES], removed[STATUSES], changed[STATUSES], windows_added[STATUSES];
@@ -239,7 +239,7 @@ static void change_region(struct world *world)
     const bool translation = draw(world, 2), domain = draw(world, 2), access = draw(world, 2);
     const int pd = random_pd(world);
     struct region_request wanted = entry->asked;
-    /* What stays is the range as it is, not the start that a zero-based range left unused. */
+    /* The range stays as it is, not the start that a zero-based range left unused. */
     wanted.start = (uint64_t)model_start(&wanted);
     if (wanted.whole_space) {
         wanted.access |= ACCESS_ON_DEMAND;
@@ -526,7 +526,7 @@ static void judge_flush(struct world *world)
     assert_int_equal(range.bytes, expected_range.bytes);
 }
 
-/* -- What holds between any two calls ---------------------------------------------------------- */
+/* -- Invariants between any two calls ---------------------------------------------------------- */
 
 /* No empty slot stands between an entry and its home, or it would not be found. */
 static void check_chains(const struct region_table *table)

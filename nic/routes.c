@@ -3,9 +3,10 @@
 
 #include "wire/inet.h"
 
-/* What goes to an address that has proved nothing is paid for by what came from the peer: with all
- * other replies to it, it has at most three times as many bytes. A challenge has 56, with IPv4's
- * header; a packet that pays for half of one has 60 or more, and an answer to it at most 132. */
+/* Bytes that go to an unproven address are paid for by bytes that came from the peer: together with
+ * all other replies, they are at most three times as many. A challenge has 56 bytes with IPv4's
+ * header. A packet of the peer pays for half a challenge: it has 60 bytes or more, and an answer to
+ * it has at most 132. */
 #define PRICE      2
 #define CREDIT_MAX 16
 
@@ -51,7 +52,8 @@ bool nic_routes_is_named(const struct nic_routes *routes, uint32_t route)
     return pair != 0 && pair <= routes->peer_count;
 }
 
-/* `route`, or from its port between the address vector's own addresses. */
+/* `route` if its address is proven; else the route from the same port between the address vector's
+ * own addresses. */
 static uint8_t proven_route(const struct nic_routes *routes, uint32_t route)
 {
     if (LIKELY(routes->unproven == 0)) {
@@ -81,7 +83,7 @@ bool nic_routes_fit(const struct nic_routes *routes, uint32_t mtu_bytes)
     return mtu_bytes + NIC_ROUTES_AROUND_PAYLOAD <= routes->datagram_bytes;
 }
 
-/* -- What the peer may name ---------------------------------------------------------------------*/
+/* -- Addresses that the peer may name -----------------------------------------------------------*/
 
 /* 127.0.0.0/8 and ::1. */
 static bool is_loopback(const struct gid *gid)
@@ -90,8 +92,8 @@ static bool is_loopback(const struct gid *gid)
     return inet_is_loopback_ipv4(gid->bytes) || gid_equal(gid, &one);
 }
 
-/* fe80::/10 needs a scope, which a GID does not carry. 169.254.0.0/16 is left to whoever uses it.
- */
+/* fe80::/10 needs a scope, which a GID does not carry. 169.254.0.0/16 is allowed, since some
+ * networks use it. */
 static bool needs_scope(const struct gid *gid)
 {
     return gid->bytes[0] == 0xfe && (gid->bytes[1] & 0xc0) == 0x80;
@@ -126,7 +128,7 @@ static bool all_may_be_named(const struct nic_av *av, const struct gid *gids, ui
     return true;
 }
 
-/* -- Which goes with which ----------------------------------------------------------------------*/
+/* -- Pairs of addresses -------------------------------------------------------------------------*/
 
 static uint32_t common_bits(const struct gid *a, const struct gid *b)
 {
@@ -184,7 +186,7 @@ static void earn(struct nic_routes *routes, uint32_t credit)
         (uint8_t)(routes->credit + credit < CREDIT_MAX ? routes->credit + credit : CREDIT_MAX);
 }
 
-/* An address that is named anew has proved nothing; that it was named pays for one challenge. */
+/* A new address is not proven yet; the packet that named it pays for one challenge. */
 static void keep_proof(struct nic_routes *routes, uint32_t place, const struct nic_routes *before)
 {
     routes->proofs[place] = (struct proof){0};
@@ -228,9 +230,9 @@ bool nic_routes_learn(struct nic_routes *routes, const struct nic_av *av, const 
     return true;
 }
 
-/* -- What it has to prove -----------------------------------------------------------------------*/
+/* -- Proofs -------------------------------------------------------------------------------------*/
 
-/* The next address whose turn it is; peer_count: none. */
+/* The next address whose challenge is due; peer_count: none. */
 static uint32_t find_due(const struct nic_routes *routes, struct instant now)
 {
     uint32_t i = 0;

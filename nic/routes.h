@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * routes - by which addresses and UDP ports two NICs reach each other.
+ * routes - the addresses and UDP ports by which two NICs reach each other.
  *
  * Purpose    Numbers the routes between two ends: the same table for the engine that chooses one
  *            (nic_departure.route) and for the world that sends by it.
@@ -9,13 +9,11 @@
  * Outputs    How many routes there are; which addresses and port route n is; whether two addresses
  *            are ends of one; which route is to be challenged, and which one a path takes.
  * Ownership  One struct for each link, the NIC's. The world keeps a pointer to it.
- * Threads    The NIC's caller.
- * Time       `now` is an argument wherever it matters.
  * Units      Bytes of UDP payload.
- * Limits     NIC_ROUTES_MAX routes; NIC_WAY_GIDS_MAX addresses of each end beside the address
- *            vector's; these change NIC_ROUTES_TAUGHT_MAX times at most, because the world keeps
- *            what each led to.
- * Source     docs/decisions/0026-several-routes.md.
+ * Limits     NIC_ROUTES_MAX routes; NIC_ROUTE_GIDS_MAX addresses of each end beside the address
+ *            vector's. The peer's addresses change NIC_ROUTES_TAUGHT_MAX times at most, because the
+ *            world keeps state for each of them.
+ * Source     docs/decisions/0026-several-ways.md.
  *
  * The address vector's source and destination are the first pair of addresses. Each other address
  * of ours makes a pair with the address of the peer that has the longest prefix in common with it:
@@ -23,10 +21,10 @@
  * of the address vector. Route n is pair n modulo the number of pairs, from port n divided by it;
  * so the first routes are the different pairs, and route 0 is how everything else travels.
  *
- * A peer may name addresses that are not its own, and all connections to it share what it said. So
- * no path takes a route to an address that the peer named before somebody responded from there to a
- * challenge of a session (nic/proof.h): until then it takes the route of the address vector's own
- * addresses from the same port.
+ * A peer may name addresses that are not its own, and all connections to it share these addresses.
+ * So no path takes a route to an address that the peer named before a challenge of a session was
+ * responded to from there (nic/proof.h): until then the path takes the route of the address
+ * vector's own addresses from the same port.
  */
 #ifndef NIC_ROUTES_H
 #define NIC_ROUTES_H
@@ -42,26 +40,26 @@
 #define NIC_ROUTE_GIDS_MAX    3
 #define NIC_ROUTES_TAUGHT_MAX 32
 
-/* What stands around the payload of the block transport's packets that have one: headers of 52
- * bytes at most, and the ICRC. */
+/* The bytes around the payload in a packet of the block transport: headers of 52 bytes at most, and
+ * the ICRC. */
 #define NIC_ROUTES_AROUND_PAYLOAD (52 + 4)
 
 struct nic_routes {
     /* The world's part. */
     uint32_t datagram_bytes; /* The largest UDP payload that all of our interfaces take. */
-    uint32_t grant_bytes;    /* The peer's receive buffer holds so much, if it is like ours. */
+    uint32_t grant_bytes;    /* The peer's receive buffer, if it is as large as ours. */
     uint8_t ports;     /* UDP source ports of each address: 1..NIC_ROUTES_MAX; 0: no routes yet. */
     uint8_t own_count; /* Addresses of ours beside the address vector's source. */
     uint64_t random;   /* A number that nobody can guess, which the world draws anew whenever it is
                           0: the next challenge takes it. */
     /* The peer's. */
     uint8_t peer_count;
-    uint8_t taught;              /* So many times the peer's part has changed. */
-    uint8_t unproven;            /* So many of its addresses may not be sent to. */
+    uint8_t taught;              /* How often the peer's part has changed. */
+    uint8_t unproven;            /* Number of its addresses that are not proven. */
     uint8_t credit;              /* Half challenges that the peer has paid for. */
     struct instant challenge_at; /* None is due before; valid if peer_count is not 0. */
     /* The engine's. */
-    bool blocks; /* A stream was agreed on: when packets come and what marks they have matters. */
+    bool blocks; /* A stream was agreed on: the world reports times and marks of packets. */
     bool far;    /* The round trip is long: the whole grant may be on its way. */
     bool doubts; /* The peer asks for data and has not answered a probe: the world sends one. */
     struct gid own[NIC_ROUTE_GIDS_MAX];
@@ -72,10 +70,10 @@ struct nic_routes {
 struct nic_route {
     struct gid source, destination;
     uint8_t pair; /* 0: the address vector's own addresses. */
-    uint8_t port; /* 0: the port that everything is sent from today. */
+    uint8_t port; /* 0: the port by which everything but blocks leaves. */
 };
 
-/* Pairs of addresses: 1..NIC_WAY_GIDS_MAX + 1. */
+/* Pairs of addresses: 1..NIC_ROUTE_GIDS_MAX + 1. */
 uint32_t nic_routes_pairs(const struct nic_routes *routes);
 /* 1..NIC_ROUTES_MAX; 0 before the world has filled in its part. */
 uint32_t nic_routes_count(const struct nic_routes *routes);
@@ -83,21 +81,21 @@ uint32_t nic_routes_count(const struct nic_routes *routes);
 struct nic_route nic_routes_at(const struct nic_routes *routes, const struct nic_av *av,
                                uint32_t number);
 
-/* The route of one of `paths` paths that has left its route `turns` times. It comes to all of them
- * that lead to addresses that are proven. */
+/* The route of path number `path` out of `paths`, after it has left a route `turns` times. In time,
+ * the path comes to all routes whose addresses are proven. */
 uint8_t nic_routes_turned(const struct nic_routes *routes, uint32_t path, uint32_t paths,
                           uint32_t turns);
 
 /* Do the block transport's packets with a payload of `mtu_bytes` fit? */
 bool nic_routes_fit(const struct nic_routes *routes, uint32_t mtu_bytes);
 
-/* The peer has these addresses beside av->destination. False: these are none that anybody may
- * name (too many, another family, multicast, no host's, of its own machine alone, or one twice), or
- * they have changed too often; then nothing changes. */
+/* The peer has these addresses beside av->destination. False: they may not be named (too many,
+ * another family, multicast, no host's, of its own machine alone, or one twice), or they have
+ * changed too often; then nothing changes. */
 MUST_USE bool nic_routes_learn(struct nic_routes *routes, const struct nic_av *av,
                                const struct gid *gids, uint32_t count);
 
-/* Is a challenge due, of which `nic_routes_challenge` says more? Most of the time that is one
+/* May a challenge be due? Then nic_routes_challenge says which. Most of the time this is one
  * comparison. */
 static inline bool nic_routes_may_challenge(const struct nic_routes *routes, struct instant now)
 {
@@ -109,7 +107,7 @@ struct nic_route_challenge {
     uint8_t route;
 };
 
-/* A challenge that is to leave now, by its own route and whatever that has proved. False: none. */
+/* A challenge that is to leave now, by its own route even if that is not proven. False: none. */
 MUST_USE bool nic_routes_challenge(struct nic_routes *routes, struct instant now,
                                    struct nic_route_challenge *challenge);
 /* False: no such challenge is out. */
@@ -117,11 +115,11 @@ MUST_USE bool nic_routes_on_response(struct nic_routes *routes, uint64_t number)
 /* Packets of the peer pay for challenges to addresses that never responded: two of them for one. */
 void nic_routes_heard(struct nic_routes *routes);
 
-/* Does this route lead to an address that the peer named? Then that is proven, if nic_routes_turned
- * said the way. */
+/* Does this route lead to an address that the peer named? Then that address is proven, if
+ * nic_routes_turned chose the route. */
 bool nic_routes_is_named(const struct nic_routes *routes, uint32_t route);
 
-/* The route by which a packet goes back that came from `source` to `destination`; 0: none other. */
+/* The route back for a packet that came from `source` to `destination`; 0 if no other one fits. */
 uint8_t nic_routes_back(const struct nic_routes *routes, const struct nic_av *av,
                         const struct gid *source, const struct gid *destination);
 

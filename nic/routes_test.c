@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Routes lead between addresses that belong together; what a peer names is judged, and not
- *         taken before it is proven.
+ * Goal    Routes lead between addresses that belong together; addresses that a peer names are
+ *         judged, and not used before they are proven.
  * Method  Tables by hand; random ones against the rules that the header states.
  */
 #include <setjmp.h>
@@ -106,7 +106,7 @@ static void test_addresses_left_over(void **state)
     assert_true(nic_routes_learn(&theirs, &av, &peer, 1));
     assert_int_equal(nic_routes_count(&theirs), 2);
     expect_route(&theirs, &av, 1, av.source, peer, 0);
-    expect_route(&theirs, &av, 3, av.source, peer, 0); /* Modulo what there are. */
+    expect_route(&theirs, &av, 3, av.source, peer, 0); /* Modulo the number of routes. */
 }
 
 static void test_never_more_than_16(void **state)
@@ -176,7 +176,7 @@ static void test_what_a_peer_may_not_name(void **state)
     assert_true(nic_routes_learn(&routes, &local, (struct gid[]){ipv4(127, 1, 0, 3)}, 1));
 }
 
-/* The same again is no change, in whichever order; what changes for ever is refused. */
+/* The same addresses in another order are no change; changes without an end are refused. */
 static void test_changes_are_counted(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ static void test_no_path_takes_what_is_not_proven(void **state)
                 !nic_routes_is_named(&routes, 5));
 }
 
-/* Whatever is said of others, and in whichever order. */
+/* A proof stays with its address when others are named, in any order. */
 static void test_a_proof_is_of_its_address(void **state)
 {
     (void)state;

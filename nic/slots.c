@@ -5,8 +5,9 @@
 
 /* -- Sends --------------------------------------------------------------------------------------*/
 
-/* A completion stands for the oldest request that has one, and for all before it. Their slots are
- * as they were, since nothing was posted into them. */
+/* A polled completion is that of the oldest request that has one; it frees the slots of all
+ * requests before it, too. These slots still have their content, since nothing was posted into
+ * them. */
 static void polled_send(struct qp *qp)
 {
     struct send_queue *sends = &qp->sends;
@@ -26,7 +27,7 @@ static void give_back(struct receive_queue *queue, uint32_t receives)
     queue->unpolled = (uint16_t)(queue->unpolled - given);
 }
 
-/* Where a receive was posted; NULL: that queue is gone. `srqn`: of XRC. */
+/* The queue that a receive was posted to; NULL: it is gone. `srqn` is for XRC only. */
 static struct receive_queue *queue_of(struct nic *nic, struct qp *qp, uint32_t srqn)
 {
     const bool xrc = qp == NULL || qp->type == QP_XRC_TARGET;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The account of slots is that of hardware, whatever ends how: a completion that the
+ * Goal    Slots are counted as hardware counts them, however requests end: a completion that the
  *         program polls frees its own slot, and in a send queue all before it.
  * Method  Random posting, sending, failing and polling beside a model that knows each request by a
- *         serial number; for shared queues, what must give a slot back, one by one.
+ *         serial number; for shared queues, each event that must give a slot back.
  */
 #include "nic/ibta/test_bench.h"
 #include "nic/slots.h"
@@ -216,7 +216,7 @@ static void test_shared_queue(void **state)
         send(shared, ROCE_SEND_FIRST, 2, MTU);
         assert_int_equal(post_shared(shared), STATUS_FULL);
         modify(shared->bench, QP_RESET, 0);
-        if (types[i] == QP_RC) { /* And what was not polled is forgotten. */
+        if (types[i] == QP_RC) { /* And the completion that was not polled is forgotten. */
             assert_int_equal(post_shared(shared), STATUS_OK);
         } else {
             poll_one(shared);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * state - what a NIC and a queue pair consist of, for this room: for those who serve engines
- * (nic/service.h) as well as for the engines themselves.
+ * state - the structs of a NIC and of a queue pair, for the files of this room: the services
+ * (nic/service.h) and the engines that call them.
  */
 #ifndef NIC_STATE_H
 #define NIC_STATE_H
@@ -29,8 +29,8 @@ enum engine {
 };
 
 /* Queue pairs that may have something to send, in turn. An array, because a list through the queue
- * pairs would cost a cache miss to find out who is next. A queue pair is in it once at most; one
- * that leaves out of turn leaves a hole. */
+ * pairs would cost a cache miss to find the next one. A queue pair is in it once at most; one that
+ * leaves out of turn leaves a hole. */
 struct ready_ring {
     struct qp **slots; /* mask + 1 of them, more than there are queue pairs. */
     uint32_t mask;
@@ -54,18 +54,18 @@ struct nic {
     struct ready_ring ready;
     struct timer_wheel timers;
     struct qp *last_posted; /* NULL: none, or it is gone. */
-    struct instant now;     /* What the world said last: completions are stamped with it. */
-    bool turns_taken;       /* The world knows who may go on: nic_unready was called. */
+    struct instant now;     /* The time that the world told last; completions get it. */
+    bool turns_taken;       /* The world keeps the turns: nic_unready was called. */
     struct list cqs_to_notify;
-    struct list datagram_qps; /* UD. */
+    struct list datagram_qps; /* All UD queue pairs. */
     struct list qps_with_events, cqs_with_events, srqs_with_events;
-    struct roce_packet departing; /* What nic_departure.packet points at. */
+    struct roce_packet departing; /* The packet that departure_start and the engine fill in. */
     struct multicast_table multicast;
-    struct pool reads;      /* Responder resources: unit 1 of them. */
-    struct pool streams;    /* Memory for blocks: unit 1 connection. */
+    struct pool reads;      /* Responder resources; the unit is one of them. */
+    struct pool streams;    /* Memory for blocks; the unit is one connection. */
     struct nic_peer *peers; /* limits.block.peers of them; NULL: this NIC speaks no blocks. */
-    struct qp *holder;      /* It may have held payloads whose turn has come (nic_next_held). */
-    struct block_shared *block_shared; /* What the queue pairs' blocks have in common. */
+    struct qp *holder;      /* May have held payloads whose turn has come (nic_next_held). */
+    struct block_shared *block_shared; /* Shared by all queue pairs with blocks. */
     struct ecn_state *ecn;             /* By QPN & qp_mask. */
 };
 
@@ -81,12 +81,12 @@ enum qp_listing {
     QP_LISTED_WAITING, /* On a list of the world's: its link has no room. */
 };
 
-/* What is seen of a stream of RC that may become blocks: block_watch.c. */
+/* Does block_watch.c watch a stream of RC that may become blocks, and for what? */
 enum qp_watching {
     WATCH_NOTHING,
     WATCH_ROUND_TRIPS, /* And losses. */
     WATCH_LOSSES,
-    WATCH_TROUBLED, /* There were too many, or they are too long. */
+    WATCH_TROUBLED, /* Too many losses, or too long round trips. */
 };
 
 /* In the order of use, so that a packet touches few cache lines: nic_prefetch_qp asks for the first
@@ -96,7 +96,7 @@ struct qp {
     struct send_queue sends;
     struct nic *nic;
     uint32_t number;
-    uint32_t successor;  /* Who was posted to after this one the last time. */
+    uint32_t successor;  /* QPN that was posted to after this one the last time. */
     uint8_t type;        /* enum qp_type. */
     uint8_t state;       /* enum qp_state. */
     uint8_t listing : 2; /* enum qp_listing. */
@@ -105,12 +105,12 @@ struct qp {
     bool paused : 1;     /* Data waits until its rate lets it leave. */
     bool signal_all : 1;
     bool reply_turn : 1;  /* Replies and requests take turns. */
-    bool last_words : 1;  /* In error by the responder's own verdict: its NAK still goes out. */
-    bool spoilt : 1;      /* In error by a move: what comes behind it has not come. */
+    bool last_words : 1;  /* In error, as we refused a request: the NAK still leaves. */
+    bool spoilt : 1;      /* In error, as a move failed: moves behind it are void. */
     bool established : 1; /* COMMUNICATION_ESTABLISHED was told. */
     bool drained : 1;     /* SQ_DRAINED was told. */
     uint8_t watching : 2; /* enum qp_watching. */
-    bool resending : 1;   /* RC was, when block_watch looked. */
+    bool resending : 1;   /* RC was resending when block_watch looked last. */
     bool asks_turn : 1;   /* Blocks: RC asks whether there is anything to pull now. */
     uint8_t engine;       /* enum engine. */
     uint16_t mtu_bytes;
@@ -118,8 +118,8 @@ struct qp {
     /* Completing. */
     struct qp_capacity capacity;
     uint32_t epoch;      /* Counts resets: a memory move begun before one is void. */
-    uint32_t send_epoch; /* Counts flushes of the send queue: so is a response's. */
-    uint32_t ready_at;   /* Where in nic.ready. */
+    uint32_t send_epoch; /* Counts flushes of sends: one voids moves of responses. */
+    uint32_t ready_at;   /* Its position in nic.ready. */
     struct pd *pd;
     union {
         struct cq *send_cq;
@@ -163,7 +163,7 @@ _Static_assert(offsetof(struct qp, attributes) + offsetof(struct qp_attributes, 
                    QP_HOT_BYTES + 64,
                "the way to the peer is near the protocol's state");
 
-/* The object of the timer wheel that a queue pair is. */
+/* The number of a queue pair in the timer wheel. */
 static inline uint32_t qp_timer_id(const struct qp *qp)
 {
     return qp->number & qp->nic->qp_mask;
@@ -175,7 +175,7 @@ static inline bool nic_pkey_matches(const struct roce_packet *packet)
     return (packet->pkey & 0x7fff) == (ROCE_DEFAULT_PKEY & 0x7fff);
 }
 
-/* It owes nobody a notification of congestion, and no rate holds it back. */
+/* From now on no CNP is due, and no rate limits the queue pair. */
 static inline void qp_forget_congestion(struct qp *qp)
 {
     qp->cnp_due = false;

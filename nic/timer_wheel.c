@@ -36,7 +36,8 @@ void timer_wheel_check(const struct timer_wheel *wheel)
     }
 }
 
-/* One slot: it is known whether nodes are in it, and the first of them begins the list. */
+/* Checks one slot: its bit in `occupied` says whether it has nodes, and its first node begins the
+ * list. */
 static void check_slot(const struct timer_wheel *wheel, uint32_t slot)
 {
     const uint32_t first = wheel->first[slot];
@@ -55,7 +56,7 @@ static void push(struct timer_wheel *wheel, uint32_t list, uint32_t id)
 }
 
 /* The slot of a tick not before `base`: on the level of the highest digit in which they differ, so
- * that what is on a lower level comes before all that is on a higher one. */
+ * that all ticks on a lower level come before those on a higher one. */
 static uint32_t slot_of(const struct timer_wheel *wheel, uint64_t tick)
 {
     const uint64_t difference = tick ^ wheel->base;
@@ -93,7 +94,7 @@ static void empty(struct timer_wheel *wheel, uint32_t slot)
     }
 }
 
-/* A node of a slot that has become due still says the slot: the due list is found by the link. */
+/* A node on the due list still names its slot, so the due list is known by its first node. */
 void timer_wheel_remove(struct timer_wheel *wheel, uint32_t id, struct timer_node *node)
 {
     if (!timer_is_set(node)) {

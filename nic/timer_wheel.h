@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * timer_wheel - which of very many deadlines are due, at a cost that does not grow with their
- * number.
+ * timer_wheel - deadlines of many objects, at a cost that does not grow with their number.
  *
  * Purpose    Keeps one deadline per object; hands objects out when theirs may have come.
  * Inputs     timer_wheel_set, timer_wheel_remove.
  * Outputs    timer_wheel_due, timer_wheel_deadline.
  * Ownership  The caller owns the nodes (within the objects) and the links (one per object, in one
  *            array, so that moving a timer does not touch its neighbours' objects).
- * Threads    One caller at a time.
  * Time       An instant per node; the wheel turns when timer_wheel_due is told the time.
  * Units      Nanoseconds; a deadline is rounded up to a tick of 4,096 ns.
  * Limits     `capacity` objects.
@@ -68,7 +66,7 @@ void timer_wheel_remove(struct timer_wheel *wheel, uint32_t id, struct timer_nod
  * and is to be set again. */
 uint32_t timer_wheel_due(struct timer_wheel *wheel, struct instant now);
 
-/* What the wheel knows of its levels agrees, and no deadline was turned past. */
+/* The bits of levels and slots agree, and the wheel has not turned past a deadline. */
 void timer_wheel_check(const struct timer_wheel *wheel);
 
 /* When to call timer_wheel_due: at most a tick behind the earliest deadline. */

@@ -71,7 +71,7 @@ static void check(const struct world *world)
     assert_true(deadline <= least || deadline - least < TICK_NS);
 }
 
-/* Takes what is due as the NIC does: what was not reached is set again. */
+/* Takes due objects as the NIC does: a deadline that was not reached is set again. */
 static void serve(struct world *world)
 {
     uint32_t turns = 0, i;
@@ -134,7 +134,7 @@ static void test_against_model(void **state)
     assert_true(seen.due > 10000 && seen.early > 1000);
 }
 
-/* The ends of time: never is never handed out, and what is past at once. */
+/* The ends of time: INSTANT_NEVER is never handed out, and a past deadline at once. */
 static void test_extremes(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * turns - who may have something to send, in turn.
+ * turns - the ready ring: queue pairs that may have something to send, in turn.
  */
 #include "nic/internal.h"
 
@@ -21,7 +21,7 @@ static void close_holes(struct ready_ring *ready)
 static void ready_append(struct ready_ring *ready, struct qp *qp)
 {
     if (ready->head == ready->tail) {
-        /* From the start, where the ring's memory is warm. */
+        /* At the start, the ring's memory is in a cache. */
         ready->head = ready->tail = 0;
     } else if (ready->tail - ready->head > ready->mask) {
         close_holes(ready);

@@ -33,7 +33,7 @@ enum qp_state {
     QP_ERR,
 };
 
-/* Attributes of nic_qp_modify / nic_qp_query, one bit each: the values of enum ibv_qp_attr_mask. */
+/* Attributes of qp_modify and qp_query, one bit each: the values of enum ibv_qp_attr_mask. */
 enum qp_attribute {
     QP_ATTR_STATE = 1 << 0,
     QP_ATTR_CUR_STATE = 1 << 1,
@@ -129,11 +129,11 @@ struct segment {
     bool may_fault; /* Belongs to an on-demand region: the memory may turn out not to be there. */
 };
 
-/* Where packets of a queue pair or an address handle go. */
+/* The destination of the packets of a queue pair or an address handle. */
 struct nic_av {
     struct gid source; /* One of the device's addresses. */
     struct gid destination;
-    uint8_t source_index : 7;         /* Where the GID that names it is in the table. */
+    uint8_t source_index : 7;         /* The index of its GID in the port's table. */
     uint8_t destination_by_alias : 1; /* The program named it by its inet_loopback_alias. */
     uint8_t hop_limit;
     uint8_t traffic_class;
@@ -141,13 +141,13 @@ struct nic_av {
     uint32_t flow_label;
     void *link;            /* Set by the world when it finds the peer. */
     uint32_t window_bytes; /* Request and read bytes the peer can hold in flight; 0: no limit. */
-    uint32_t peer; /* Set with `link`: which of block_limits.peers the link is, from 1 on; 0: none,
-                      and RC is all that is ever spoken there. */
+    uint32_t peer; /* Set with `link`: which of block_limits.peers the link is, from 1 on; 0:
+                      none, the link carries RC only. */
 };
 
-/* What the IP headers of its packets carry. A unicast hop limit of 0 or 1 says nothing: programs
- * written for InfiniBand, where 1 is the subnet, say so of peers behind routers, too, and Linux
- * takes the route's hop limit instead (docs/decisions/0005). */
+/* The fields of the IP headers of its packets. A unicast hop limit of 0 or 1 is not used: programs
+ * that were written for InfiniBand, where 1 means the own subnet, set it for peers behind routers,
+ * too. Linux takes the route's hop limit instead (docs/decisions/0005). */
 static inline struct inet_variant nic_av_variant(const struct nic_av *av)
 {
     struct inet_variant variant = {

@@ -11,13 +11,13 @@ static bool may_send(const struct qp *qp)
     return qp->state == QP_RTS || qp->state == QP_SQD;
 }
 
-/* In the error state only a refusal of our own still goes out. */
+/* In the error state, only the refusal of a request still leaves. */
 static bool may_reply(const struct qp *qp)
 {
     return may_send(qp) || qp->state == QP_RTR || (qp->state == QP_ERR && qp->last_words);
 }
 
-/* -- Its turn, its time -------------------------------------------------------------------------*/
+/* -- Turns and time -----------------------------------------------------------------------------*/
 
 static bool requests_ready(const struct qp *qp)
 {
@@ -68,8 +68,8 @@ static void schedule_if_due(struct qp *qp)
     }
 }
 
-/* Something has happened: what follows from it is due, or its time will come. A deadline that is
- * over is a reason to pull, not to wait. */
+/* Something has happened: sets the queue pair's timer, and lists it if it has something to send.
+ * After a deadline that has passed there is nothing to wait for, so it is listed at once. */
 void block_went_on(struct qp *qp, struct instant now)
 {
     if (qp->state == QP_ERR) {
@@ -84,10 +84,11 @@ void block_went_on(struct qp *qp, struct instant now)
     }
 }
 
-/* -- What RC does for a stream ------------------------------------------------------------------*/
+/* -- RC's part of a stream ----------------------------------------------------------------------*/
 
-/* RC has been told something, and calls nothing of blocks. Here is seen whether the queue pair is
- * in error now, and leaves what has come by blocks, and whether it has anything to pull. */
+/* To be called after each call of RC, whose code calls nothing of blocks. If RC has put the queue
+ * pair into the error state, its streams of blocks give back what they hold. If RC has asked for a
+ * turn, the queue pair is listed, provided that it has something to send. */
 static void after_rc(struct qp *qp, enum qp_state before)
 {
     if (UNLIKELY(qp->state == QP_ERR && before != QP_ERR)) {
@@ -145,7 +146,7 @@ void block_retune(struct qp *qp, struct instant now)
     }
 }
 
-/* RC has what it is told for the time when its requests come by RC again. */
+/* RC gets the new limit as well, because the peer's requests may come by RC again. */
 bool block_may_limit(const struct qp *qp, uint32_t reads)
 {
     return rc_may_limit(qp, reads) && (!block_receives(qp) || block_receive_may_limit(qp, reads));
@@ -171,8 +172,8 @@ void block_drain(struct qp *qp)
 
 /* -- Arrival ------------------------------------------------------------------------------------*/
 
-/* A request of RC, though there is a session. True: it is RC's, as long as no block was executed:
- * the peer has not heard our WELCOME, and went on without blocks. */
+/* A request came by RC, though there is a session. True: RC executes it, because no block was
+ * executed yet: the peer has not received our WELCOME, and goes on by RC. */
 static bool is_for_rc(struct qp *qp, const struct nic_arrival *arrival, uint32_t traits)
 {
     if (!ibta_admits(qp, arrival, traits)) {
@@ -196,7 +197,7 @@ bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct in
                rc_takes_packet(qp, arrival, now, move);
     }
     if (block_sends(qp)) {
-        /* All of RC was answered before the first block left. */
+        /* All requests by RC were answered before the first block left. */
         return nic_drop(qp->nic, COUNTER_drop_rc_beside_blocks);
     }
     const bool moves = rc_takes_packet(qp, arrival, now, move);
@@ -204,8 +205,8 @@ bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct in
     return moves;
 }
 
-/* A stream of blocks is told of marks by its answers. The other way may be RC still, whose READ
- * responses heed CNPs. */
+/* The answers to blocks report congestion marks, so a stream of blocks ignores CNPs. The other
+ * direction may still be RC, and its READ responses obey CNPs. */
 void block_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now)
 {
     if (block_sends(qp) && block_receives(qp)) {
@@ -262,8 +263,8 @@ static bool next_reply(struct qp *qp, struct instant now, struct nic_departure *
     return block_receives(qp) && block_receive_next(qp, now, departure);
 }
 
-/* Before it is asked whether the stream may become blocks, nothing begins, and what has begun ends
- * (SQD's drained condition). */
+/* Before a HELLO asks for blocks, no new request begins, and those that have begun are finished (as
+ * in SQD). */
 static bool next_of_rc(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
     const bool asks = block_hello_wants(qp, now);
@@ -304,7 +305,8 @@ static bool next_packet(struct qp *qp, struct instant now, struct nic_departure 
     return false;
 }
 
-/* Who was listed because its time had come leaves the list now. */
+/* The queue pair may be listed because its deadline had passed. It may leave the list now, so its
+ * timer is set. */
 bool block_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
     const enum qp_state before = (enum qp_state)qp->state;
@@ -403,7 +405,7 @@ void block_on_unread(struct qp *qp, struct instant now)
     }
 }
 
-/* -- Looking ------------------------------------------------------------------------------------*/
+/* -- Reports and checks -------------------------------------------------------------------------*/
 
 void block_report(const struct qp *qp, struct qp_report *report)
 {
@@ -417,7 +419,8 @@ void block_report(const struct qp *qp, struct qp_report *report)
     block_watch_report(qp, report);
 }
 
-/* Whoever could go on is listed, and who waits for time to pass is woken no later. */
+/* A queue pair that could go on is listed. One that waits for time to pass is listed, or has a
+ * timer that fires no later than its deadline. */
 static void check_blocks_duties(const struct qp *qp)
 {
     const struct instant deadline = block_deadline(qp);

@@ -10,16 +10,15 @@
  * Outputs    Departures, moves, completions, as those of nic/ibta/.
  * Ownership  struct block_streams lies in memory that the queue pair took from the NIC's pool. A
  *            queue pair without it is of ENGINE_RC.
- * Threads    The NIC's caller.
- * Time       An argument wherever it matters.
  * Units      Nanoseconds, bytes, block numbers (BN).
  * Limits     struct block_limits.
  * Source     docs/block-transport.md; docs/decisions/0025.
  *
- * Who does what: block.c (the seam's verbs, which stream is which), block_arrival.c (whose a packet
- * is), block_watch.c (when RC is not good enough), block_hello.c (negotiation), block_challenge.c
- * (whether the peer receives where it says), block_send.c (our requests, on
- * transport/block/requester.h), block_receive.c (the peer's, on transport/block/responder.h).
+ * The files: block.c (the seam's verbs; does a stream speak RC or blocks?), block_arrival.c (the
+ * stream of each packet), block_watch.c (is RC good enough?), block_hello.c (negotiation),
+ * block_challenge.c (does the peer receive at the addresses that it named?), block_send.c (our
+ * requests, on transport/block/requester.h), block_receive.c (the peer's requests, on
+ * transport/block/responder.h).
  */
 #ifndef NIC_BLOCK_BLOCK_H
 #define NIC_BLOCK_BLOCK_H
@@ -34,37 +33,38 @@ struct block_arrival {
     struct block_packet packet;
     struct gid source, destination;
     struct instant at; /* When it came in. */
-    bool marked;       /* Congestion was met on its way (ECN). */
+    bool marked;       /* A router marked it: congestion (ECN). */
 };
 
-/* What two ends agreed on for one stream. */
+/* The values that the two ends agreed on for one stream. */
 struct block_terms {
     uint32_t session;
     uint32_t window;  /* Blocks: W_blk. */
     uint32_t reads;   /* READ blocks asked for and not complete: R_blk. */
-    uint64_t trip_ns; /* How long HELLO took; 0: not known. The first timers come from it. */
+    uint64_t trip_ns; /* From HELLO to WELCOME; 0: not known. The first timers come from it. */
     uint8_t path_count;
     bool shared_receives; /* The responder's receives are in a shared queue. */
 };
 
-/* A queue pair's memory for blocks (qp->block). The halves' own state is opaque here: each tells
- * how many bytes it takes (a multiple of 64). A session finds there what the one before left, or
- * another queue pair. */
+/* A queue pair's memory for blocks (qp->block). The states of sender and receiver are opaque here:
+ * each says how many bytes it takes (a multiple of 64). The memory is not zeroed: it has what an
+ * earlier session, or another queue pair, left there. */
 struct block_streams {
     struct block_sender *sender;     /* block_send.c */
     struct block_receiver *receiver; /* block_receive.c */
-    struct hello_ask ask;            /* Our requests are blocks: HELLO_AGREED. */
-    struct hello_answer answer;      /* The peer's are: there is a session. */
-    bool stays_rc;                   /* The peer refused; or nobody answered (transport block). */
+    struct hello_ask ask;            /* HELLO_AGREED: our requests are blocks. */
+    struct hello_answer answer;      /* There is a session: the peer's requests are blocks. */
+    bool stays_rc;                   /* The peer refused blocks, or did not answer
+                                        (NIC_TRANSPORT_BLOCK). */
     struct block_terms sending, receiving;
 };
 
 size_t block_send_bytes(const struct nic_limits *limits);
 size_t block_receive_bytes(const struct nic_limits *limits);
-/* There was no session. */
+/* Begins without a session. */
 void block_receive_init(struct block_receiver *receiver);
-/* What all queue pairs of a NIC share: contexts, held payloads (nic->block_shared). Zeroed, 64-byte
- * aligned. */
+/* Memory that all queue pairs of a NIC share: contexts and held payloads (nic->block_shared). It is
+ * zeroed and 64-byte aligned. */
 size_t block_shared_bytes(const struct nic_limits *limits);
 void block_shared_init(struct nic *nic, void *memory);
 
@@ -74,22 +74,23 @@ void block_shared_init(struct nic *nic, void *memory);
  * which is counted; the queue pair goes on by RC. */
 bool block_join(struct qp *qp);
 
-/* A packet is complete: its headers, whom it is for. The payload's segments, if it has any, were
- * gathered before. */
+/* Completes a packet: its headers and its destination. The segments of its payload, if it has any,
+ * were gathered before. */
 void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_departure *departure);
 
-/* -- block_end.c: as the services of these names (nic/service.h), and as block_enter_error. */
+/* -- block_end.c: qp_fail_work and qp_fail_oldest (nic/service.h), then block_withdraw. */
 void block_withdraw(struct qp *qp);
 void block_fail_work(struct qp *qp, struct work *work, enum completion_status status);
 bool block_fail_oldest(struct qp *qp);
-/* The stream's contexts, held payloads and taken receives are given back: reset, destruction, and
- * entering the error state (whose answers go on: docs/block-transport.md, "Refusals"). */
+/* Gives back the stream's contexts, held payloads and taken receives: at reset, at destruction, and
+ * in the error state (in which a refusal is still sent: docs/block-transport.md, "Refusals"). */
 void block_receive_withdraw(struct qp *qp);
 
-/* Something happened to the queue pair: what follows is due, or its time will come. */
+/* Something happened to the queue pair: lists it if there is something to send, and sets its
+ * timer. */
 void block_went_on(struct qp *qp, struct instant now);
 
-/* The route of path `path` of `paths`, which has left its route `turns` times. */
+/* The route of path number `path` out of `paths`, after it has left a route `turns` times. */
 uint8_t block_route_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_t turns);
 
 static inline bool block_is_spoken(const struct nic_limits *limits)
@@ -109,10 +110,10 @@ static inline bool block_receives(const struct qp *qp)
 
 /* -- Negotiation: block_hello.c -----------------------------------------------------------------*/
 
-/* Does the stream of our requests want to become one of blocks, now that there is something to
- * send? Then no message is begun before it is drained, and the question is asked. */
+/* Shall the stream of our requests become one of blocks, now that there is something to send? Then
+ * no new message begins; when the stream is drained, a HELLO asks the peer. */
 bool block_hello_wants(struct qp *qp, struct instant now);
-/* The route to the peer may be another one. */
+/* The program may have given the queue pair another peer address (in SQD). */
 void block_hello_rethink(struct qp *qp);
 void block_hello_begin(struct qp *qp, struct instant now);
 bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *departure);
@@ -125,7 +126,7 @@ void block_hello_drop_session(struct qp *qp);
 
 /* -- Addresses that the peer named: block_challenge.c -------------------------------------------*/
 
-/* A challenge or a response of the link that this queue pair is to say. */
+/* The next challenge or response of the link; this queue pair sends it for all of the link. */
 bool block_challenge_next(struct qp *qp, struct instant now, struct nic_departure *departure);
 void block_challenge_on_challenge(struct qp *qp, const struct block_arrival *arrival);
 void block_challenge_on_response(struct qp *qp, const struct block_arrival *arrival);
@@ -136,14 +137,15 @@ void block_challenge_heard(const struct qp *qp);
 
 void block_watch_begin(struct qp *qp);
 
-/* The route to the peer takes blocks. */
+/* Is the link one for blocks, with room for packets of a full MTU? */
 bool block_fits(const struct qp *qp);
-/* May blocks help a troubled stream, as far as the peer is concerned? */
+/* Would the peer take blocks, as far as is known? It has to answer probes, and must not have left a
+ * HELLO without an answer of late. */
 bool block_may_help(const struct qp *qp, struct instant now);
 
 /* -- Our requests: block_send.c -----------------------------------------------------------------*/
 
-/* From now on, what is posted leaves by blocks. The RC requester is drained. */
+/* From now on, requests leave by blocks. The RC requester is drained. */
 void block_send_begin(struct qp *qp, const struct block_terms *terms, struct instant now);
 /* May block_send_next yield something? It may yield nothing all the same. */
 bool block_send_ready(const struct qp *qp);
@@ -157,14 +159,14 @@ void block_send_on_data_moved(struct qp *qp, const struct nic_move *move,
                               enum nic_move_result result);
 /* When something is due: a probe, a re-sending, the end of a pause, giving up. */
 struct instant block_send_deadline(const struct qp *qp);
-/* The deadline has come. True: what was sent has waited in vain, as `overdue` says (but for the
- * queue pair); then one of the next two follows. */
+/* The deadline has come. True: a packet has waited in vain for its answer, and *overdue says since
+ * when (its `qp` is not set). Then one of the next two functions is called. */
 bool block_send_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue);
 void block_send_on_timeout(struct qp *qp, struct instant now);
 void block_send_on_unread(struct qp *qp, struct instant now);
-/* The link has no room: the clock that gives up runs all the same. */
+/* The link has no room. The timeout runs all the same, as a peer that never makes room is dead. */
 void block_send_on_blocked(struct qp *qp, struct instant now);
-/* Nothing is begun and not done. */
+/* Is every request done that has begun? */
 bool block_send_drained(const struct qp *qp);
 /* The program changed the timeout or the limits of retries in SQD. */
 void block_send_retune(struct qp *qp, struct instant now);
@@ -183,16 +185,16 @@ void block_receive_on_moved(struct qp *qp, const struct nic_move *move, enum nic
                             struct instant now);
 /* A held payload may be placed now (nic_next_held). */
 bool block_receive_next_held(struct qp *qp, struct nic_move *move);
-/* Answers and BLK_DATA. */
+/* Are there answers or BLK_DATA packets to be sent? */
 bool block_receive_ready(const struct qp *qp);
 bool block_receive_next(struct qp *qp, struct instant now, struct nic_departure *departure);
 /* The payload of a BLK_DATA could not be read. */
 void block_receive_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
-/* In SQD: may the peer wait for so many results of READs and atomics from now on? */
+/* In SQD: may the peer wait for the results of up to `reads` READs and atomics from now on? */
 bool block_receive_may_limit(const struct qp *qp, uint32_t reads);
 void block_receive_limit_results(struct qp *qp, uint32_t reads);
 /* Was nothing executed since the session began, nor a shared receive taken? Then the session can be
- * given up, and nobody notices. */
+ * dropped, and no program sees it. */
 bool block_receive_untouched(const struct qp *qp);
 void block_receive_check(const struct qp *qp);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_arrival - from frames of the block transport to the stream that they are for.
+ * block_arrival - frames of the block transport, and the stream that each one is for.
  *
- * A queue pair that speaks no blocks hears nothing of them; one that does, only what its peer sends
- * in the session that both agreed on.
+ * A queue pair that does not speak blocks gets no packets of blocks. One that does gets HELLO and
+ * WELCOME, and the packets that its peer sends in the session that both agreed on.
  */
 #include "nic/block/block.h"
 
@@ -55,16 +55,17 @@ static void note_arrived(struct nic *nic, const struct block_arrival *arrival)
     nic->counters.values[COUNTER_rcvd_bytes] += arrival->packet.payload_bytes;
 }
 
-/* -- Whose it is --------------------------------------------------------------------------------*/
+/* -- Is it the peer's, and of which stream? -----------------------------------------------------*/
 
-/* What comes back from the responder of our requests. */
+/* Packets that come back from the responder of our requests. */
 static bool is_reply(const struct block_packet *packet)
 {
     return packet->opcode == BLOCK_DATA || packet->opcode == BLOCK_ANSWER ||
            packet->opcode == BLOCK_WELCOME;
 }
 
-/* As with RC: requests from RTR on, replies from RTS on. Who refused a request says so again. */
+/* As with RC: requests are taken from RTR on, replies from RTS on. A queue pair that has refused a
+ * request takes requests in the error state, too, to repeat the refusal. */
 static bool state_admits(const struct qp *qp, const struct block_packet *packet)
 {
     const bool sends = qp->state == QP_RTS || qp->state == QP_SQD;
@@ -93,7 +94,7 @@ static bool has_terms(const struct qp *qp, const struct block_packet *packet)
     UNREACHABLE("an opcode that was decoded");
 }
 
-/* Until there are terms, the peer has one address. */
+/* Before a stream is agreed on, the peer has one address only. */
 static bool comes_from_peer(const struct qp *qp, const struct block_arrival *arrival)
 {
     const struct nic_av *av = &qp->attributes.av;
@@ -115,7 +116,7 @@ static bool is_of_replies(const struct qp *qp, const struct block_packet *packet
     return block_receives(qp) && packet->session == qp->block->answer.nonce;
 }
 
-/* HELLO and WELCOME are what sessions begin with. */
+/* HELLO and WELCOME begin sessions, so they need none. */
 static bool session_matches(const struct qp *qp, const struct block_packet *packet)
 {
     switch ((enum block_opcode)packet->opcode) {
@@ -147,8 +148,8 @@ static bool admits(const struct qp *qp, const struct block_arrival *arrival)
            nic_drop(nic, COUNTER_drop_wrong_session);
 }
 
-/* A request that contradicts itself is refused when its turn comes (block_receive.c); whatever else
- * does is dropped. */
+/* A request that contradicts itself is refused when its turn comes (block_receive.c); other packets
+ * that contradict themselves are dropped. */
 static bool agrees_with_itself(const struct qp *qp, const struct block_packet *packet)
 {
     return block_judge(packet, qp->mtu_bytes) == BLOCK_CONSISTENT ||
@@ -206,7 +207,7 @@ static bool deliver(struct qp *qp, const struct block_arrival *arrival, struct i
     return moves;
 }
 
-/* The peer asks a queue pair that could have memory for blocks and has none. */
+/* A HELLO of the peer to a queue pair that could have memory for blocks and has none yet. */
 static bool needs_memory(const struct qp *qp, const struct block_arrival *arrival)
 {
     return arrival->packet.opcode == BLOCK_HELLO && qp->engine == ENGINE_RC &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A packet of blocks reaches a stream only if it is well-formed and its peer's, of the
- *         session that was agreed on; all else changes nothing but the counter of its flaw. What is
- *         agreed on is what both sides have.
+ *         session that was agreed on; all else changes nothing but the counter of its flaw. The
+ *         terms have the smaller values of both sides.
  * Method  One NIC with a queue pair that speaks blocks and one that does not; frames by hand.
  */
 #include <setjmp.h>
@@ -28,7 +28,7 @@ struct bench {
     struct pd pd;
     struct cq cq;
     struct completion ring[64];
-    struct qp *qp, *plain; /* The second one's link is none for blocks. */
+    struct qp *qp, *plain; /* The second one's link is not for blocks. */
     void *memory[4];
     uint32_t memory_count;
     struct instant now;
@@ -174,7 +174,7 @@ static void hand_in_and_move(struct bench *bench, const struct block_packet *pac
     }
 }
 
-/* One more of `counter`, and of what counts good frames; of no other. */
+/* `counter` and the counters of good frames go up by one, and no other one does. */
 static void expect_dropped(struct bench *bench, const struct block_packet *packet,
                            const struct gid *from, enum nic_counter counter)
 {
@@ -241,12 +241,12 @@ static void test_whose_it_is(void **state)
     expect_dropped(bench, &packet, &peer, COUNTER_drop_wrong_state);
     to_rts(bench, bench->qp);
     expect_dropped(bench, &packet, &peer, COUNTER_drop_wrong_session);
-    packet.session = 0; /* As that of a stream that was never asked about. */
+    packet.session = 0; /* The session of a stream that never asked. */
     expect_dropped(bench, &packet, &peer, COUNTER_drop_wrong_session);
     end(bench);
 }
 
-/* The answer says so, and is not longer than the HELLO. */
+/* The answer refuses, and is not longer than the HELLO. */
 static void expect_refused(struct bench *bench, const struct block_packet *hello)
 {
     expect_dropped(bench, hello, &peer, COUNTER_hello_refused);
@@ -447,8 +447,8 @@ static uint64_t counted(const struct bench *bench, enum nic_counter counter)
     return nic_counters(bench->nic)->values[counter];
 }
 
-/* The peer names another address: that is challenged once the peer knows the session, and answers
- * to the peer go elsewhere until the response comes. */
+/* The peer names another address. A challenge goes there once the peer knows the session; answers
+ * to the peer go to its first address until the response comes. */
 static void test_a_named_address_is_challenged(void **state)
 {
     (void)state;
@@ -488,7 +488,8 @@ static void test_a_named_address_is_challenged(void **state)
     end(bench);
 }
 
-/* By the route that it came, as often as it comes; and nobody without a session gets one. */
+/* A response leaves by the route that the challenge came, as often as it comes; without a session
+ * there is none. */
 static void test_a_challenge_is_responded_to(void **state)
 {
     (void)state;
@@ -565,7 +566,8 @@ static void to_init(struct bench *bench, struct qp *qp)
     modify(bench, qp, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS);
 }
 
-/* From RTR on, over a link that is one for blocks; what a queue pair gives back serves the next. */
+/* A queue pair over a link for blocks has memory from RTR on; the memory that it gives back serves
+ * the next one. */
 static void test_memory_comes_and_goes(void **state)
 {
     (void)state;
@@ -610,7 +612,7 @@ static void test_want_of_memory(void **state)
     end(bench);
 }
 
-/* EXA-104: nobody holds a context but for what came before its turn. */
+/* EXA-104: contexts are held only for packets that came before their turn. */
 static void test_contexts_of_many_that_are_idle(void **state)
 {
     (void)state;

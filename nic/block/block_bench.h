@@ -135,7 +135,7 @@ static inline void bench_make(struct bench *bench, const struct bench_config *co
     bench_make_qp(bench, config->shared, config->access);
 }
 
-/* From now on it takes blocks. */
+/* From now on the queue pair takes blocks. */
 static inline void bench_speak_blocks(struct bench *bench, uint32_t first_number,
                                       uint32_t first_receive)
 {

@@ -2,9 +2,9 @@
  *
  * block_challenge - does the peer receive at the addresses that it named?
  *
- * The routes of a link are those of all its queue pairs, so any of these may say what is due. But
- * it takes a session to respond: any nonic answers the probes of flow control, and would consent
- * for itself when somebody else names it.
+ * All queue pairs of a link share its routes, so any of them may send the challenge that is due.
+ * But only a queue pair with a session responds. An answer to a probe of flow control would prove
+ * nothing: every nonic sends such answers, also one whose address somebody else has named.
  */
 #include "nic/block/block.h"
 
@@ -33,7 +33,7 @@ static void next_response(struct qp *qp, struct nic_peer *peer, struct nic_depar
     seal(qp, BLOCK_RESPONSE, peer->responses[route].number, route, departure);
 }
 
-/* What the peer is to know first is the session. */
+/* The peer has to know the session before a challenge comes, so HELLO and WELCOME leave first. */
 static bool has_session(const struct qp *qp)
 {
     const struct block_streams *streams = qp->block;

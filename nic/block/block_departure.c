@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_departure - what packets of blocks have in common when they leave.
+ * block_departure - the common part of all packets of blocks that leave.
  */
 #include "nic/block/block.h"
 
@@ -21,7 +21,7 @@ void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_dep
         departure->segment_count = 0;
     }
     departure->route = 0;
-    /* What the controller sends less of when it is marked. */
+    /* If a router marks one of these, the congestion controller sends fewer of them. */
     const bool heeded = packet->opcode == BLOCK_SEND || packet->opcode == BLOCK_WRITE;
     departure->ecn = heeded ? NIC_ECN_CAPABLE : NIC_ECN_NOT;
     departure->alone = false;

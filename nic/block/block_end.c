@@ -22,7 +22,8 @@ void block_receive_withdraw(struct qp *qp)
     }
 }
 
-/* Who refused a request says so as often as it is asked, and needs its session for that. */
+/* A queue pair that refused a request repeats the refusal as often as the peer asks, and needs its
+ * session for that. */
 void block_withdraw(struct qp *qp)
 {
     struct block_streams *streams = qp->block;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_execute - what happens when a block's turn has come: held payloads are placed, READs and
- * atomics executed, receives complete.
+ * block_execute - the execution of blocks whose turn has come: held payloads are placed, READs and
+ * atomics are executed, receives complete.
  */
 #include "nic/block/block_receiver.h"
 
@@ -11,8 +11,8 @@ static bool refuse_access(struct qp *qp, enum reach_verdict verdict)
     return block_refuse(qp, &refusal);
 }
 
-/* All of block base is in memory; at the end of a message its effects come to be. False: that is
- * refused. */
+/* All of block base is in memory. If it ends a message, the message takes effect: its window is
+ * invalidated, its receive completes. False: the invalidation is refused. */
 bool block_finish(struct qp *qp, const struct block_message *message)
 {
     if (!(message->flags & BLOCK_CONTEXT_LAST)) {
@@ -52,7 +52,7 @@ bool block_finish(struct qp *qp, const struct block_message *message)
     return true;
 }
 
-/* One that was executed lies before base: the refusal has to name it. */
+/* A READ that was executed lies before base, so the refusal has to name it. */
 static bool refuse_read(struct qp *qp, const struct block_read *read,
                         const struct block_refusal *refusal)
 {
@@ -60,8 +60,9 @@ static bool refuse_read(struct qp *qp, const struct block_read *read,
                           : block_refuse(qp, refusal);
 }
 
-/* One packet asks for as many as a block has, and its source address is easy to forge. Who has not
- * answered a probe from there gets none, as if the network had lost them, and asks again. */
+/* One READ asks for all packets of a block (up to 64), and its source address is easy to forge. A
+ * peer that has not answered a probe at this address gets no data, as if the network had lost it,
+ * and asks again. */
 static bool withholds_data(struct qp *qp, const struct block_read *read)
 {
     struct nic_peer *peer = nic_peer_of(qp);
@@ -89,7 +90,7 @@ bool block_answer_read(struct qp *qp, const struct block_read *read)
         return refuse_read(qp, read, &refusal);
     }
     if (receiver->results_limit == 0 || !block_read_fits(receiver, read)) {
-        /* What is asked for again comes again, if there is no room now. */
+        /* Without room, a READ that is repeated is dropped, since the peer will ask again. */
         return read->repeated || block_refuse_request(qp, COUNTER_nak_no_resources);
     }
     struct segment segment;
@@ -159,7 +160,7 @@ static bool begin_atomic(struct qp *qp, struct block_context *context, struct ni
     if (verdict != REACH_ALLOWED) {
         return refuse_access(qp, verdict);
     }
-    /* A region may start anywhere, so that an aligned name can stand for unaligned memory. */
+    /* A region may start anywhere, so an aligned address of the peer's may be unaligned memory. */
     if (context->address % 8 != 0 || move->segments[0].address % 8 != 0) {
         return block_refuse_request(qp, COUNTER_nak_misaligned_atomic);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_hello - when a stream asks to become one of blocks, and what is agreed on.
+ * block_hello - negotiation: a stream asks to become one of blocks, and both ends agree on terms.
  *
- * The two streams of a connection are negotiated apart: for each, its requester asks.
+ * The two streams of a connection are negotiated separately; the requester of each one asks.
  */
 #include "nic/block/block.h"
 #include "transport/common/timing.h"
@@ -34,7 +34,7 @@ bool block_hello_wants(struct qp *qp, struct instant now)
     UNREACHABLE("a transport outside its enum");
 }
 
-/* How long a request may stay without an answer. */
+/* The time that a request may stay without an answer. */
 static uint64_t patience_ns(const struct qp *qp)
 {
     const uint64_t timeout_ns = ack_timeout_ns(qp->attributes.timeout);
@@ -60,7 +60,7 @@ static void seal_hello(struct qp *qp, struct block_packet *packet, struct nic_de
     block_seal(qp, packet, departure);
 }
 
-/* One that begins something: it names our addresses. */
+/* A HELLO or WELCOME that begins a session names our addresses. */
 static void seal_offer(struct qp *qp, struct block_packet *packet, struct nic_departure *departure)
 {
     const struct nic_routes *routes = &nic_peer_of(qp)->routes;
@@ -70,7 +70,7 @@ static void seal_offer(struct qp *qp, struct block_packet *packet, struct nic_de
     seal_hello(qp, packet, departure);
 }
 
-/* The program may lead the queue pair elsewhere while nothing is sent (SQD). */
+/* The program may give the queue pair another peer address while nothing is sent (SQD). */
 void block_hello_rethink(struct qp *qp)
 {
     struct block_streams *streams = qp->block;
@@ -127,8 +127,8 @@ void block_hello_on_deadline(struct qp *qp, struct instant now)
     UNREACHABLE("an outcome outside its enum");
 }
 
-/* The peer, with whom a stream is agreed on, names its other addresses. Those that it may not name
- * are left out, as if it had one. */
+/* When a stream is agreed on, the peer names its other addresses. If one of them is not allowed,
+ * all of them are ignored. */
 static void learn_routes(struct qp *qp, const struct block_hello *hello)
 {
     struct nic_routes *routes = &nic_peer_of(qp)->routes;
@@ -140,7 +140,7 @@ static void learn_routes(struct qp *qp, const struct block_hello *hello)
     }
 }
 
-/* What both sides have. */
+/* The terms: of each value, the smaller one of both sides. */
 static struct block_terms terms_of(const struct qp *qp, const struct block_hello *hello,
                                    bool shared_receives)
 {
@@ -204,7 +204,7 @@ static struct hello_standing standing_of(const struct qp *qp)
     };
 }
 
-/* Moves of the session that ends are void. */
+/* Moves that the session has begun are void when they finish. */
 void block_hello_drop_session(struct qp *qp)
 {
     block_receive_withdraw(qp);

@@ -135,7 +135,8 @@ static void answer(struct world *world)
     assert_int_equal(pull(world, wanted), due);
 }
 
-/* What was answered is asked for again: if it is kept, it comes again, else nothing does. */
+/* The peer asks again for a result that was answered: if the result is kept, it comes again, else
+ * nothing comes. */
 static void duplicate(struct world *world)
 {
     struct nic_move move;
@@ -153,7 +154,7 @@ static void duplicate(struct world *world)
     assert_int_equal(pull(world, (uint64_t)1 << (world->next - 1 - number)), kept);
 }
 
-/* moving: an atomic will be executed, and takes a place among them. */
+/* `moving`: an atomic will be executed, and takes a place among the results. */
 static void change_limit(struct world *world, uint32_t limit, bool moving)
 {
     const uint32_t rest = limit - (moving && limit != 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_place - may a piece of a message be placed, and where: what the queue pair permits, keys,
- * receives, in the order in which RC judges (rc_receive.c).
+ * block_place - may a piece of a message be placed, and where? Judges the queue pair's rights, keys
+ * and receives in the order of RC (rc_request.c).
  */
 #include "nic/block/block_receiver.h"
 
@@ -14,7 +14,7 @@ static enum reach_verdict judge_write(const struct qp *qp, const struct block_pi
         return REACH_NO_RIGHT;
     }
     if (piece->first || piece->opens) {
-        /* The whole range at once: a WRITE that cannot end is not begun. */
+        /* The whole range is judged at once, so that no WRITE begins that cannot end. */
         const enum reach_verdict whole =
             region_judge(regions, message->key, qp->pd, qp, message->address, message->bytes,
                          ACCESS_REMOTE_WRITE, segment);
@@ -62,7 +62,7 @@ static enum block_admission admit_send(struct qp *qp, const struct block_piece *
     UNREACHABLE("a verdict outside its enum");
 }
 
-/* A message longer than any is the first thing that RC sees. */
+/* RC judges the length of the message before all else, so this does, too. */
 enum block_admission block_admit(struct qp *qp, const struct block_piece *piece,
                                  struct nic_move *move, struct block_refusal *refusal)
 {
@@ -89,7 +89,7 @@ enum block_admission block_admit(struct qp *qp, const struct block_piece *piece,
 void block_begin_move(struct qp *qp, uint32_t number, enum move_action action,
                       struct nic_move *move)
 {
-    move->in_order = true; /* A second copy may not finish behind a completion. */
+    move->in_order = true; /* Else a second copy might be written behind a completion. */
     move->prefix_bytes = 0;
     move->qp = qp;
     move->psn = number;
@@ -111,7 +111,7 @@ void block_begin_place(struct qp *qp, const struct block_piece *piece, uint32_t 
     move->position = piece->position;
 }
 
-/* The receive itself is bad: it completes, and the requester is told. */
+/* If the receive itself is bad, it completes with an error. The requester is told in any case. */
 bool block_refuse_piece(struct qp *qp, const struct block_piece *piece,
                         const struct block_refusal *refusal)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_receive - what a queue pair does with the peer's blocks.
+ * block_receive - packets of the peer's blocks that come to a queue pair.
  *
- * Whatever the order of packets is, a refusal is pronounced when all that precedes the packet is on
- * its way into memory, and not before: so it is the refusal that RC would give, and judged in RC's
- * order (rc_receive.c).
+ * Packets may come in any order, but a request is refused only when all requests before it are on
+ * their way into memory. So the refusal is the one that RC would give; it is judged in RC's order
+ * (rc_request.c).
  */
 #include "base/align.h"
 #include "nic/block/block_receiver.h"
@@ -50,7 +50,8 @@ void block_receive_begin(struct qp *qp, const struct block_terms *terms)
         .session = terms->session,
         .window = terms->window,
         .mtu_bytes = qp->mtu_bytes,
-        /* A requester whose session comes back takes lower numbers for old. */
+        /* The numbers of answers go on: a requester whose session comes back takes lower ones for
+         * old. */
         .answers = receiver->stream.answers,
         .hold_all = limits->block.place == BLOCK_PLACE_HOLD,
     };
@@ -111,8 +112,8 @@ static bool decline(struct qp *qp, const struct block_arrival *arrival, struct i
     return false;
 }
 
-/* Was anything of the block found good? What is held has not been judged yet; before its turn that
- * is the last packet alone. */
+/* Was any packet of the block judged to be good? A held packet was not judged yet; before the
+ * block's turn, only its last packet is held. */
 static bool any_placed(const struct block_context *context)
 {
     if (context == NULL || context->arrived == 0) {
@@ -203,8 +204,8 @@ static bool on_new(struct qp *qp, const struct block_arrival *arrival, const str
     UNREACHABLE("a place outside its enum");
 }
 
-/* What was executed is answered again, as far as it can be. A READ that is not sent again asks for
- * another piece of its block. */
+/* A request that was executed is answered again, as far as possible. A READ that is not marked as
+ * sent again asks for another piece of its block. */
 static bool on_repeated(struct qp *qp, const struct block_packet *packet)
 {
     if (packet->opcode != BLOCK_READ || packet->resent) {
@@ -265,7 +266,7 @@ static bool on_request(struct qp *qp, const struct block_arrival *arrival, struc
         receiver_of(qp)->turns[packet->path % BLOCK_PATHS_MAX] = packet->round;
     }
     if (!reach_state_serves((enum qp_state)qp->state)) {
-        return false; /* It was refused: whatever comes is told so. */
+        return false; /* A request was refused: every packet is answered with that. */
     }
     switch (it.arrived) {
     case BLOCK_ARRIVED_NEW: return on_new(qp, arrival, &it, now, move);
@@ -283,7 +284,8 @@ static bool on_request(struct qp *qp, const struct block_arrival *arrival, struc
     UNREACHABLE("a packet that was dropped");
 }
 
-/* What was forgotten for others' sake is counted when its stream is heard of again. */
+/* Blocks that were forgotten to make room for other streams are counted when the next packet of
+ * their own stream comes. */
 static void count_forgotten(struct qp *qp)
 {
     struct block_receiver *receiver = receiver_of(qp);
@@ -307,8 +309,9 @@ bool block_receive_on_packet(struct qp *qp, const struct block_arrival *arrival,
 
 /* -- Moves that are done ------------------------------------------------------------------------*/
 
-/* The memory was not there. A SEND's was its receive's, which tells the program so, as by RC; but a
- * message that does not follow those before it (`follows`) may have lost its receive to one. */
+/* The memory of a move was not there. That of a SEND was the memory of its receive, which completes
+ * with an error, as by RC. But if the message does not directly follow those before it (`follows`),
+ * one of them may have used that receive. */
 static void refuse_moved(struct qp *qp, const struct block_message *message, bool follows)
 {
     const bool receives = message->opcode == BLOCK_SEND && follows;
@@ -349,7 +352,7 @@ static void place_moved(struct qp *qp, const struct nic_move *move, enum nic_mov
         block_progress(qp);
         return;
     }
-    /* Before its turn it has to come again: it may be refused in order only. */
+    /* Before its turn, the packet has to come again: a request may be refused only in order. */
     const uint64_t below = ((uint64_t)1 << move->position) - 1;
     if (context->number == block_responder_base(stream) && (context->placed & below) == below) {
         const struct block_message message = block_message_of_context(context);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Whatever the order in which the peer's blocks come, and whatever is lost or doubled, a
- *         program sees what RC in order would have shown it: memory, receives and completions, and
- *         the results of READs and atomics (EXA-105). What may not be seen before its turn is not.
+ * Goal    The peer's blocks may come in any order, be lost or doubled: a program sees the same as
+ *         with RC in order: memory, receives and completions, and the results of READs and atomics
+ *         (EXA-105). Nothing that has to wait for its turn appears before it.
  * Method  Worlds by seed. A requester as simple as can be (it sends all that the window allows, and
  *         again whatever an answer says is missing) speaks to the NIC's responder through a network
- *         that loses, doubles and shuffles. What is to come out is computed by executing the
+ *         that loses, doubles and shuffles. The expected outcome is computed by executing the
  *         messages one after the other.
  */
 #include "base/prng.h"
@@ -36,7 +36,7 @@ struct message {
     uint8_t key; /* Which of the two that open the same memory. */
     bool early;  /* D. */
     uint32_t atomic;
-    uint64_t compare, operand, original; /* What an atomic has to return. */
+    uint64_t compare, operand, original; /* `original`: the result that the atomic has to have. */
     const uint8_t *data;
     bool data_done; /* READ, atomic: all of its result came. */
 };
@@ -68,9 +68,9 @@ struct parcel {
 
 struct world {
     struct prng prng;
-    uint32_t loss; /* So many of 1000. */
+    uint32_t loss; /* In 1000 packets. */
     bool slow;     /* Moves take time. */
-    bool eager;    /* What may not be placed early is sent all the same: to be declined. */
+    bool eager;    /* Early packets that may not be placed are sent, too: to be declined. */
     uint32_t first_number, first_receive;
 
     struct bench bench;
@@ -121,7 +121,7 @@ static void fill_table(struct world *world, uint32_t ways)
     }
 }
 
-/* -- What is to happen --------------------------------------------------------------------------*/
+/* -- The expected outcome -----------------------------------------------------------------------*/
 
 static void execute_atomic(struct world *world, struct message *message)
 {
@@ -200,8 +200,8 @@ static bool executed(const struct world *world, const struct message *message)
     return block_number_distance(message->first + message->blocks, world->base) >= 0;
 }
 
-/* docs/block-transport.md, "What the requester sends, and when" (D): may it be placed before what
- * precedes it is executed? */
+/* docs/block-transport.md, "What the requester sends, and when" (D): may the message be placed
+ * before those in front of it are executed? */
 static bool is_free(const struct world *world, const struct message *message)
 {
     for (const struct message *other = world->messages; other < message; other++) {
@@ -422,9 +422,10 @@ static void on_data(struct world *world, const struct parcel *parcel)
     }
 }
 
-/* -- The responder, and what a program sees -----------------------------------------------------*/
+/* -- The responder, seen by a program -----------------------------------------------------------*/
 
-/* EXA-76, EXA-77, EXA-110: what may be seen, when a payload is about to be placed. */
+/* EXA-76, EXA-77, EXA-110: a program may see nothing too early when a payload is about to be
+ * placed. */
 static void look_at_move(struct world *world, const struct nic_move *move)
 {
     if (move->action != MOVE_BLOCK_PLACE) {
@@ -570,7 +571,7 @@ static bool done(const struct world *world)
     return world->base == world->first_number + world->block_count;
 }
 
-/* Nothing is on its way: asks again for what did not come, and how things stand. */
+/* Nothing is on its way: asks again for data that did not come, and sends a probe. */
 static void ask_again(struct world *world)
 {
     for (uint32_t i = 0; i < world->started; i++) {
@@ -586,7 +587,8 @@ static void ask_again(struct world *world)
     }
 }
 
-/* What the messages do, executed in order, as soon as the requester lets a READ depend on it. */
+/* Executes the messages in order, up to `until`, as soon as the requester lets a READ depend on
+ * them. */
 static void execute(struct world *world, const struct message *until, uint32_t *done_until)
 {
     for (; *done_until < world->message_count && &world->messages[*done_until] <= until;
@@ -711,8 +713,8 @@ static uint8_t way_back(struct bench *bench, uint8_t opcode, uint8_t round)
     return departure.route;
 }
 
-/* Who probes a path in vain may not hear what goes back by it, and says in its probes how often it
- * has taken another route: so do replies, and stay there. EXA-100 */
+/* A peer that probes a path in vain may not get the replies that go back by it. Its probes say how
+ * often it has taken another route; then replies take another one, too, and stay there. EXA-100 */
 static void replies_leave_a_route_back_that_is_dead(void **state)
 {
     (void)state;
@@ -729,8 +731,8 @@ static void replies_leave_a_route_back_that_is_dead(void **state)
         assert_int_equal(way_back(bench, BLOCK_PROBE, i), routes[i]);
         assert_int_equal(way_back(bench, BLOCK_WRITE, 9), routes[i]);
     }
-    /* Both come back to where they began after 16 turns; not together, or half of what is possible
-     * would never be tried. */
+    /* Both come back to where they began after 16 turns; not together, or half of the possible
+     * pairs would never be tried. */
     assert_int_equal(way_back(bench, BLOCK_PROBE, 16), 7);
     assert_int_equal(way_back(bench, BLOCK_PROBE, 0), 2);
     bench_end(bench);

@@ -2,8 +2,9 @@
  *
  * block_receiver - the state of the peer's stream in a queue pair; for block_receive*.c and tests.
  *
- * block_receive.c judges what comes, block_place.c finds its place in memory, block_receives.c a
- * receive for it, block_execute.c takes what is complete in turn, block_reply.c answers.
+ * block_receive.c judges packets, block_place.c finds their place in memory, block_receives.c finds
+ * the receive of a message, block_execute.c executes complete blocks in turn, block_reply.c
+ * answers.
  */
 #ifndef NIC_BLOCK_BLOCK_RECEIVER_H
 #define NIC_BLOCK_BLOCK_RECEIVER_H
@@ -14,7 +15,8 @@
 /* Messages that have taken a shared receive before their turn, and the SGEs it may have. */
 #define BLOCK_OPEN_MAX  16
 #define BLOCK_OPEN_SGES 4
-/* How many receives a SEND may be ahead of its turn: it is compared with each of them. */
+/* The number of receives by which a SEND may be ahead of its turn: its receive is compared with
+ * each. */
 #define BLOCK_RECEIVES_AHEAD 256
 
 struct block_shared {
@@ -32,7 +34,7 @@ struct block_taken {
 /* Data of a READ block that are due. */
 struct block_read {
     uint64_t wanted;
-    uint64_t address; /* The message's first byte's. */
+    uint64_t address; /* Where the message begins. */
     uint32_t key, message_bytes;
     uint32_t number, index;
     uint8_t last_position, path, round;
@@ -47,7 +49,7 @@ struct block_result {
     uint8_t kind; /* enum block_atomic_kind. */
     uint8_t path, round;
     bool kept, due;
-    bool answered; /* Once at least: what is due is a repetition. */
+    bool answered; /* At least once: if it is due, it is sent again. */
 };
 
 struct block_receiver {
@@ -59,12 +61,12 @@ struct block_receiver {
     uint32_t open_count;
     uint32_t reads_room, reads_limit, reads_head, reads_count;
     uint32_t results_limit, results_next, results_due;
-    uint32_t forgotten; /* So many of those that the chain tells are counted. */
+    uint32_t forgotten; /* The part of stream.chain.forgotten that is counted already. */
     uint32_t data_tsn[BLOCK_PATHS_MAX];
-    uint8_t turns[BLOCK_PATHS_MAX]; /* Times that each path has left its route, as it says. */
+    uint8_t turns[BLOCK_PATHS_MAX]; /* How often each path has left its route, as the probes say. */
     struct block_taken open[BLOCK_OPEN_MAX];
-    struct block_read *reads;     /* reads_room of them; */
-    struct block_result *results; /* as many as the NIC's limit of READs says. */
+    struct block_read *reads;     /* reads_room entries. */
+    struct block_result *results; /* nic_limits.reads_per_qp entries. */
 };
 
 static inline struct block_receiver *receiver_of(const struct qp *qp)
@@ -72,7 +74,7 @@ static inline struct block_receiver *receiver_of(const struct qp *qp)
     return qp->block->receiver;
 }
 
-/* What becomes of a piece of a message that is to be placed. */
+/* The verdict on a piece of a message that is to be placed. */
 enum block_admission {
     BLOCK_ADMITTED,
     BLOCK_DECLINED, /* Not before its turn. */
@@ -83,7 +85,7 @@ enum block_admission {
 struct block_refusal {
     enum block_status status;
     enum nic_counter counter;
-    enum completion_status receive; /* Not SUCCESS: the receive is bad, and completes so. */
+    enum completion_status receive; /* Not SUCCESS: the receive is bad, and completes with this. */
 };
 
 /* A packet's payload, or one that was held. */
@@ -100,12 +102,12 @@ struct block_piece {
 };
 
 /* -- block_place.c */
-/* Judges the piece; its memory in `move`, or what is wrong with it in *refusal. */
+/* Judges the piece. Writes its memory to *move, or the reason against it to *refusal. */
 enum block_admission block_admit(struct qp *qp, const struct block_piece *piece,
                                  struct nic_move *move, struct block_refusal *refusal);
 void block_begin_move(struct qp *qp, uint32_t number, enum move_action action,
                       struct nic_move *move);
-/* An admitted piece; `birth`: its context's, 0 without one. */
+/* Begins the move of an admitted piece. `birth` is that of its context, 0 without a context. */
 void block_begin_place(struct qp *qp, const struct block_piece *piece, uint32_t birth,
                        struct nic_move *move);
 /* Returns false, as all refusals do. If the receive is bad, it completes. */
@@ -113,7 +115,7 @@ bool block_refuse_piece(struct qp *qp, const struct block_piece *piece,
                         const struct block_refusal *refusal);
 
 /* -- block_execute.c */
-/* All of block base is in memory; at the end of a message its effects come to be. False: that is
+/* All of block base is in memory. If it ends a message, the message takes effect. False: it is
  * refused. */
 bool block_finish(struct qp *qp, const struct block_message *message);
 /* The READ of a block, for the first time or again. False: it is refused. */
@@ -122,10 +124,10 @@ bool block_answer_read(struct qp *qp, const struct block_read *read);
 void block_progress(struct qp *qp);
 
 /* -- block_receives.c */
-/* The receive of a SEND in *receive, which is taken if it is a shared one. */
+/* Finds the receive of a SEND for *receive. A shared receive is taken from its queue. */
 enum block_admission block_find_receive(struct qp *qp, const struct block_piece *piece,
                                         const struct receive **receive);
-/* A WRITE with immediate data whose turn it is. */
+/* Is there a receive for a WRITE with immediate data? */
 bool block_have_receive(struct qp *qp, const struct block_piece *piece);
 /* The receive of the message at base leaves its queue; returns its wr_id. */
 uint64_t block_use_receive(struct qp *qp, const struct block_message *message);
@@ -134,21 +136,23 @@ void block_drop_receives(struct qp *qp);
 uint32_t block_receive_limit(const struct qp *qp);
 
 /* -- block_reply.c */
-/* The route of what replies to a packet of this path. */
+/* The route of replies to packets of path number `path`. */
 uint8_t block_route_back(const struct qp *qp, uint8_t path);
 bool block_refuse(struct qp *qp, const struct block_refusal *refusal);
 bool block_refuse_request(struct qp *qp, enum nic_counter counter);
-/* What was executed can no longer be read. */
+/* Refuses a READ that was executed: its memory can no longer be read. */
 bool block_refuse_data(struct qp *qp, uint32_t number, enum nic_counter counter);
-/* There is no receive yet. */
+/* Refuses a request for now, because there is no receive yet. */
 void block_refuse_for_now(struct qp *qp);
-/* What an access that was judged badly means. */
+/* The refusal that follows from the verdict on an access. */
 struct block_refusal block_access_refusal(enum reach_verdict verdict);
-/* Is there room for it in the work, perhaps instead of one that was answered before? */
+/* Is there room for the READ among those to be answered, perhaps in place of one that was answered
+ * before? */
 bool block_read_fits(const struct block_receiver *receiver, const struct block_read *read);
 /* Enters a READ block that fits. */
 void block_add_read(struct qp *qp, const struct block_read *read);
-/* The result's place for an atomic, which is no longer due; NULL: there are too many. */
+/* A place for the result of an atomic; NULL: there is none, or the oldest result is still to be
+ * sent. */
 struct block_result *block_result_room(struct block_receiver *receiver);
 /* An atomic that was executed is to be answered again, if its result is kept. */
 void block_repeat_result(struct qp *qp, const struct block_packet *packet);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_receives - which receive a message is for. In a queue of our own it is the one with its
- * number; in a shared one it is the next one when the message's first packet comes, in its turn or
- * before.
+ * block_receives - the receive of each message. In the queue pair's own queue it is the one with
+ * the message's number; in a shared queue it is the next one when the message's first packet comes,
+ * in its turn or before.
  */
 #include "nic/block/block_receiver.h"
 #include "nic/slots.h"
@@ -20,7 +20,7 @@ static bool overlap(const struct receive *a, const struct receive *b)
         for (uint32_t k = 0; k < b->sge_count; k++) {
             const struct sge *one = &a->sges[i];
             const struct sge *other = &b->sges[k];
-            /* Two keys may open the same memory: addresses say nothing then. */
+            /* Two keys may open the same memory, so their addresses cannot be compared. */
             if (one->bytes != 0 && other->bytes != 0 &&
                 (one->key != other->key || (one->address - other->address < other->bytes ||
                                             other->address - one->address < one->bytes))) {
@@ -31,7 +31,7 @@ static bool overlap(const struct receive *a, const struct receive *b)
     return false;
 }
 
-/* A message that comes before an earlier one may not touch what that will write. */
+/* A message that comes before an earlier one may not be placed where that one will write. */
 static bool shares_memory(const struct receive_queue *queue, uint32_t ahead)
 {
     const struct receive *receive = receive_queue_at(queue, queue->head + ahead);
@@ -74,7 +74,7 @@ static struct block_taken *find_taken(struct block_receiver *receiver, uint32_t 
     return NULL;
 }
 
-/* The open message that is the last of all, or the first. */
+/* The last, or the first, of all open messages. */
 static struct block_taken *outermost(struct block_receiver *receiver, bool last)
 {
     struct block_taken *found = NULL;
@@ -94,8 +94,8 @@ static void give_up(struct block_receiver *receiver, struct block_taken *taken)
     receiver->open_count--;
 }
 
-/* The receive of the message at base. If early messages have all there are, the last of them gives
- * its own back: else nothing would ever complete. */
+/* The receive of the message at base. If early messages have taken all receives, the last of them
+ * gives its receive back: else nothing would ever complete. */
 static const struct receive *take_in_order(struct qp *qp, uint32_t start)
 {
     struct block_receiver *receiver = receiver_of(qp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What is refused is refused as RC refuses it: the same status, completions, events and
- *         order of flushing, in whatever order the blocks come.
+ * Goal    A request by blocks is refused as RC would refuse it: the same status, completions,
+ *         events and order of flushing, in whatever order the blocks come.
  * Method  Each row is a list of requests. One NIC gets it as RC's packets, in order; others get it
  *         as blocks, shuffled, again and again until the requests are executed or refused.
  */
@@ -145,7 +145,7 @@ static const struct row rows[] = {
       {WORK_SEND, 5, 0, 0, 0}}},
 };
 
-/* What a program, and the requester, were told. */
+/* The reports that the program and the requester got. */
 struct outcome {
     uint8_t status; /* enum block_status. */
     uint8_t state;
@@ -495,8 +495,8 @@ static void refusals_are_those_of_rc(void **state)
     }
 }
 
-/* Blocks have no FLUSH, so none can be posted where a stream may become blocks, and it can where
- * not. */
+/* Blocks have no FLUSH, so none can be posted where a stream may become blocks; elsewhere it
+ * can. */
 static void no_flush_by_blocks(void **state)
 {
     (void)state;

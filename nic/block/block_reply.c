@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_reply - what leaves for the peer's stream: answers, data of READs, results of atomics.
+ * block_reply - packets that leave for the peer's stream: answers, data of READs, results of
+ * atomics.
  */
 #include "base/bytes.h"
 #include "nic/block/block_receiver.h"
@@ -55,7 +56,7 @@ bool block_refuse_data(struct qp *qp, uint32_t number, enum nic_counter counter)
     return false;
 }
 
-/* As RC's responses, the data ends in a refusal. */
+/* The data of a READ ends in a refusal, as with RC. */
 static bool end_data(struct qp *qp, uint32_t number, enum nic_counter counter)
 {
     receiver_of(qp)->reads_count = 0;
@@ -74,8 +75,8 @@ static struct block_read *read_at(const struct block_receiver *receiver, uint32_
     return &receiver->reads[read_place(receiver, place)];
 }
 
-/* The place of a READ in the work that is of the same block, or (`repeated`) was answered before;
- * their number: there is none. */
+/* The place, among the READs to be answered, of one of block `number` or, if `repeated`, of one
+ * that was answered before; reads_count: there is none. */
 static uint32_t find_read(const struct block_receiver *receiver, uint32_t number, bool repeated)
 {
     uint32_t place = 0;
@@ -136,14 +137,14 @@ struct block_result *block_result_room(struct block_receiver *receiver)
     }
     struct block_result *result = &receiver->results[receiver->results_next];
     if (result->due && result->answered) {
-        /* Its requester has it by now, or it would not ask for more. */
+        /* The requester has this result by now, or it would not send another atomic. */
         result->due = false;
         receiver->results_due--;
     }
     return result->due ? NULL : result;
 }
 
-/* An atomic is on its way to memory: its result will take the oldest one's place. */
+/* Is an atomic on its way to memory? Its result will take the place of the oldest one. */
 static bool is_moving(const struct block_responder *stream)
 {
     const struct block_context *context =
@@ -187,7 +188,7 @@ static void reverse(struct block_result *results, uint32_t from, uint32_t to)
     }
 }
 
-/* The oldest of what is kept for duplicates goes, as if as many atomics had come. */
+/* Drops the oldest of the results that are kept for duplicates, as new atomics would. */
 void block_receive_limit_results(struct qp *qp, uint32_t reads)
 {
     struct block_receiver *receiver = receiver_of(qp);
@@ -237,9 +238,10 @@ static void start(const struct qp *qp, enum block_opcode opcode, struct block_pa
     departure->segment_count = 0;
 }
 
-/* A reply goes the route that has the number of the path that it replies to. Whoever hears nothing
- * by it says so in its probes: then it may be dead, and another one is taken. Theirs and ours do
- * not go on in step, so each comes together with each. */
+/* A reply takes the route with the number of the path that it replies to. A peer that gets no
+ * replies by this route, which may be dead, says so in its probes; then replies take another one.
+ * The peer's path and our replies do not change in step, so that each route of the one is tried
+ * with each route of the other. */
 uint8_t block_route_back(const struct qp *qp, uint8_t path)
 {
     const struct block_receiver *receiver = receiver_of(qp);
@@ -360,7 +362,8 @@ bool block_receive_next(struct qp *qp, struct instant now, struct nic_departure 
         return false;
     }
     const bool waits = receiver->reads_count != 0 || receiver->results_due != 0;
-    /* A refusal waits for the data of what was executed before: RC's does. */
+    /* As with RC, a refusal waits for the data of all READs and atomics that were executed
+     * before. */
     if (receiver->stream.answer_due && !(waits && receiver->stream.refused)) {
         next_answer(qp, now, departure);
         return true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_send - our requests by blocks: what leaves, and what comes of it.
+ * block_send - our requests by blocks: packets that leave, and answers that come.
  *
- * When what leaves is the requester's business (transport/block/requester.h); keys, memory,
- * completions and counters are that of this file. A request ends as one of RC would.
+ * The requester (transport/block/requester.h) decides which packet leaves, and when. This file has
+ * to do with keys, memory, completions and counters. A request ends as it would by RC.
  */
 #include "base/align.h"
 #include "nic/block/block.h"
@@ -35,7 +35,7 @@ static struct block_requester_config config_of(const struct qp *qp)
     const uint32_t cost = qp->nic->limits.rc.packet_cost;
     return (struct block_requester_config){
         .mtu_bytes = qp->mtu_bytes,
-        /* What is in flight has to count for something, also without payload. */
+        /* A packet in flight takes room in the window even if it has no payload. */
         .packet_cost = cost != 0 ? cost : BLOCK_PAYLOAD_HEADERS_BYTES_MAX,
         .link_window_bytes = attributes->av.window_bytes,
         .far_window_bytes = nic_peer_of(qp) == NULL ? 0 : nic_peer_of(qp)->routes.grant_bytes,
@@ -91,7 +91,7 @@ static void arm_timer(struct qp *qp)
     nic_arm_timer(qp, block_send_deadline(qp));
 }
 
-/* Requests are done, or one failed: completions come to be, and others may follow. */
+/* Requests are done, or one failed: pushes their completions, and sets the timer for the rest. */
 static void go_on(struct qp *qp)
 {
     collect(qp);
@@ -113,8 +113,8 @@ bool block_send_ready(const struct qp *qp)
 }
 
 /* The 8 bytes that an atomic WRITE carries, from the request itself or from its memory. False: the
- * key no longer allows it. They are a number of the header, so they are read here and not, as a
- * payload is, by the world, which survives that a program has unmapped its memory. */
+ * key no longer allows it. They are part of the headers, so they are read here. (Payloads are read
+ * by the world, which survives if a program has unmapped its memory.) */
 static bool value_of(const struct qp *qp, struct work *work, uint64_t *value)
 {
     uint8_t *to = (uint8_t *)value;
@@ -135,7 +135,8 @@ static bool value_of(const struct qp *qp, struct work *work, uint64_t *value)
     return true;
 }
 
-/* What the packet takes from the program's memory: its payload, or a value. */
+/* Reads the program's memory for the packet: the segments of its payload, or the value of an atomic
+ * WRITE. */
 static bool gather(struct qp *qp, const struct block_outgoing *out, struct nic_departure *departure,
                    uint64_t *value)
 {
@@ -166,7 +167,7 @@ static void describe_atomic(const struct work *work, uint64_t value, struct bloc
     }
 }
 
-/* What the last packet of a message says beside its payload. */
+/* Fills in the fields that only the last packet of a message has. */
 static void describe_end(const struct work *work, struct block_packet *packet)
 {
     const bool invalidates = work->kind == WORK_SEND_INVALIDATE;
@@ -233,21 +234,21 @@ static void count(struct qp *qp, const struct block_outgoing *out)
     }
 }
 
-/* What was not begun does not begin: while the queue drains, and behind local work that failed,
- * which ends it when those before that do. */
+/* May no new request begin? That is so while the queue drains, and behind local work that failed:
+ * it completes when the requests before it are done, and those behind it are flushed. */
 static bool stands_still(const struct qp *qp)
 {
     return qp->state == QP_SQD || departure_is_behind_failure(qp);
 }
 
-/* Is there a request at the cursor that fails, which may only be judged if it could begin? */
+/* Does the request at the cursor fail? It is judged only if it could begin now. */
 static bool has_to_fail(struct qp *qp, bool draining)
 {
     return qp_has_sends(qp) && (!draining || send_queue_at(&qp->sends, qp->sends.next)->started) &&
            !departure_may_begin(qp, false);
 }
 
-/* The next packet; local work that comes before it is executed. */
+/* The next packet. Executes the local work in front of it. */
 static bool next_outgoing(struct qp *qp, struct instant now, struct block_outgoing *out)
 {
     for (;;) {
@@ -351,7 +352,8 @@ void block_send_on_answer(struct qp *qp, const struct block_arrival *arrival, st
     go_on(qp);
 }
 
-/* Its data cannot be put where it belongs. Those before it complete for themselves. */
+/* The data of a READ or atomic cannot be put where it belongs. Requests before it complete as
+ * usual. */
 static void fail_unplaced(struct qp *qp, struct work *work)
 {
     work->status = COMPLETION_LOCAL_PROTECTION;

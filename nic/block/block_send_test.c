@@ -38,7 +38,7 @@ struct bench {
     struct list waiting; /* For room on the link. */
     struct instant now;
     uint32_t session, answers;
-    bool blocks; /* The link is one for them. */
+    bool blocks; /* The link is for blocks. */
     uint64_t values[8];
 };
 
@@ -275,7 +275,7 @@ static void pass(struct bench *bench, uint64_t ns)
     bench->now = until;
 }
 
-/* Nobody gives up for a probe that finds no room to leave when nothing is under way. */
+/* A queue pair with nothing under way does not give up because a probe finds no room to leave. */
 static void test_a_probe_without_room(void **state)
 {
     (void)state;
@@ -299,8 +299,8 @@ static void test_a_probe_without_room(void **state)
     end(bench);
 }
 
-/* A request that waits for room when the queue pair is told to drain does not begin, so that it
- * cannot fail; also if it waited before. */
+/* A request that waits for room does not begin after the queue pair was told to drain, so it cannot
+ * fail; also if it waited before. */
 static void test_draining_without_room(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void test_timeout_without_room(void **state)
     }
 }
 
-/* If it does not drain, whoever makes no room for so long is dead. */
+/* If the queue does not drain, a peer that makes no room for all timeouts (RETRIES + 1) is dead. */
 static void test_sending_without_room(void **state)
 {
     (void)state;
@@ -368,9 +368,10 @@ static void test_sending_without_room(void **state)
     }
 }
 
-/* -- What stands behind a request ---------------------------------------------------------------*/
+/* -- Requests behind another one ----------------------------------------------------------------*/
 
-/* Behind local work that failed nothing leaves any more; what is before it completes for itself. */
+/* Behind local work that failed nothing leaves any more; the requests before it complete as
+ * usual. */
 static void test_behind_failed_local_work(void **state)
 {
     (void)state;
@@ -392,7 +393,7 @@ static void test_behind_failed_local_work(void **state)
     end(bench);
 }
 
-/* While the queue drains, what was not begun waits for RTS, and is not even judged. */
+/* While the queue drains, a request that has not begun waits for RTS, and is not judged before. */
 static void test_not_judged_while_draining(void **state)
 {
     (void)state;
@@ -410,7 +411,8 @@ static void test_not_judged_while_draining(void **state)
     end(bench);
 }
 
-/* The data of a READ tell that those before it are done, whatever becomes of them. */
+/* The data of a READ shows that the requests before it are done, even if there is no place for the
+ * data. */
 static void test_data_without_a_place(void **state)
 {
     (void)state;
@@ -471,7 +473,8 @@ static void set_timeout(struct bench *bench, uint8_t code)
     modify(bench, QP_SQD, QP_ATTR_TIMEOUT, code);
 }
 
-/* What left without a timer has one when the program, draining, switches it on. */
+/* A request that left without a timer gets one when the program, in SQD, switches the timeout
+ * on. */
 static void test_timeout_switched_on(void **state)
 {
     (void)state;
@@ -494,7 +497,7 @@ static void test_timeout_switched_on(void **state)
     end(bench);
 }
 
-/* A shorter one counts from when the longer one began; one that is switched off is over. */
+/* A shorter timeout counts from when the longer one began; one that is switched off is over. */
 static void test_timeout_changed(void **state)
 {
     (void)state;

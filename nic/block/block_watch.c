@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_watch - is there trouble? What NIC_TRANSPORT_AUTO looks for in a stream of RC.
+ * block_watch - is there trouble? NIC_TRANSPORT_AUTO looks for losses and long round trips of RC.
  *
- * Tens of thousands of connections are RC for all their lives. So they take no memory for blocks
- * until there is a use for it, and what is looked at for each packet lies where RC looks anyway.
- * Round trips are the link's, so that few are measured.
+ * Tens of thousands of connections may speak RC all their lives. So a connection takes no memory
+ * for blocks before there is a use for it, and the fields that are read for each packet lie where
+ * RC reads anyway. Round trips are measured for a link, not for each queue pair, so that few are
+ * measured.
  */
 #include "nic/block/block.h"
 
-/* A link is believed to be long when the shortest of so many round trips was, for so long. */
+/* A link is long when the shortest of SAMPLES round trips was; this is believed for STALE_NS. */
 #define SAMPLES  8
 #define STALE_NS UINT64_C(10000000000)
-/* Who is measured for so long is gone, or in trouble; then others are. */
+/* After VAIN_NS without an acknowledgement, another packet is measured, perhaps of another queue
+ * pair: the first one is gone, or in trouble. */
 #define VAIN_NS UINT64_C(1000000000)
 
-/* -- What was seen ------------------------------------------------------------------------------*/
+/* -- Observations -------------------------------------------------------------------------------*/
 
 void block_watch_begin(struct qp *qp)
 {
@@ -29,8 +31,8 @@ static bool is_over(struct instant since, uint64_t ns, struct instant now)
     return instant_reached(now, instant_after(since, ns));
 }
 
-/* The newest packet is measured; what is sent again says nothing of the round trip, and of what was
- * sent before it, one does not know which copy is acknowledged. */
+/* Only a new packet is measured. If packets were sent again, an acknowledgement does not say which
+ * copy it is for. */
 void block_watch_departure(struct qp *qp, const struct nic_departure *departure, struct instant now)
 {
     struct nic_peer *peer = nic_peer_of(qp);
@@ -88,7 +90,7 @@ static void note_loss(struct qp *qp)
     }
 }
 
-/* -- What follows from it -----------------------------------------------------------------------*/
+/* -- Consequences -------------------------------------------------------------------------------*/
 
 bool block_fits(const struct qp *qp)
 {

@@ -38,7 +38,7 @@ struct bench {
     uint32_t memory_count;
     struct instant now;
     uint32_t psn; /* The next request's. */
-    bool may;     /* The link is one for blocks. */
+    bool may;     /* The link is for blocks. */
 };
 
 static const struct gid us = {{[10] = 0xff, 0xff, 10, 0, 0, 1}};
@@ -181,7 +181,7 @@ static void answer(struct bench *bench, bool missed)
     assert_int_equal(nic_on_packet(bench->nic, &frame, bench->now, &move), NIC_DONE);
 }
 
-/* A request that is answered after so long. */
+/* A request that is answered after `takes_ns`. */
 static void go_round(struct bench *bench, uint64_t takes_ns)
 {
     post(bench);
@@ -242,14 +242,16 @@ static void test_long_round_trips(void **state)
         go_round(bench, LONG_NS + (uint64_t)i);
     }
     assert_true(has_memory(bench));
-    /* What was begun is over, so that the peer is asked as soon as there is something to send. */
+    /* All requests that had begun are done, so the peer is asked as soon as there is something to
+     * send. */
     assert_null(nic_next_qp(bench->nic));
     post(bench);
     assert_int_equal(pull(bench).headers[0], BLOCK_HELLO);
     end(bench);
 }
 
-/* One that is short shows that the way is: the others waited for a processor, or in a queue. */
+/* One short round trip shows that the route is short: the others waited for a processor, or in a
+ * queue. */
 static void test_one_short_round_trip(void **state)
 {
     (void)state;
@@ -285,8 +287,8 @@ static void test_losses(void **state)
     end(bench);
 }
 
-/* EXA-74: a peer that does not answer probes may be no nonic; as soon as it does, there is a use.
- * A queue pair that finds no memory goes on by RC, and takes some later. */
+/* EXA-74: a peer that does not answer probes may be no nonic; as soon as it answers one, the queue
+ * pair takes memory. A queue pair that finds no memory goes on by RC, and takes some later. */
 static void test_of_whom_to_ask(void **state)
 {
     (void)state;
@@ -327,7 +329,7 @@ static void test_a_link_that_is_none_for_blocks(void **state)
     end(bench);
 }
 
-/* EXA-73: whom the peer asks takes memory; the frame is counted once. */
+/* EXA-73: a queue pair that the peer asks takes memory; the frame is counted once. */
 static void test_the_peer_asks(void **state)
 {
     (void)state;
@@ -348,7 +350,7 @@ static void test_the_peer_asks(void **state)
     end(bench);
 }
 
-/* Only who is a stream of blocks both ways has nothing to slow down. */
+/* Only a connection that speaks blocks both ways has nothing to slow down. */
 static void test_cnps(void **state)
 {
     (void)state;
@@ -368,7 +370,7 @@ static void test_cnps(void **state)
     }
 }
 
-/* A queue pair in error takes none. */
+/* A queue pair in error takes no memory. */
 static void test_the_error_state(void **state)
 {
     (void)state;

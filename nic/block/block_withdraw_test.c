@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What a program takes away is not touched any more, at whatever point of a message it does
- *         so; what is late or forged changes nothing; what a stream has is given back when it ends.
+ * Goal    Memory that a program takes away is not touched any more, at any point of a message. Late
+ *         and forged packets change nothing. A stream that ends gives back all that it has.
  * Method  Packets by hand: WRITEs and SENDs of three packets that come in part, out of order, held.
  */
 #include "nic/block/block_bench.h"
@@ -11,7 +11,7 @@ enum {
     BYTES = PACKETS * BENCH_MTU,
 };
 
-static uint8_t payload[BENCH_MTU]; /* Filled by main with what is not 0. */
+static uint8_t payload[BENCH_MTU]; /* Filled by main; no byte is 0. */
 
 static struct bench *begin(const struct bench_config *config)
 {
@@ -48,7 +48,7 @@ static struct block_packet packet_of(const struct bench *bench, enum block_opcod
     };
 }
 
-/* Makes no move. */
+/* A packet comes; the move is not made. */
 static bool arrive(struct bench *bench, const struct block_packet *packet, struct nic_move *move)
 {
     const struct block_arrival arrival = {.packet = *packet, .at = bench->now};
@@ -66,7 +66,7 @@ static void finish(struct bench *bench, struct nic_move *move, enum nic_move_res
     block_receive_check(bench->qp);
 }
 
-/* Delivers, with all moves that follow. Says how many there were. */
+/* Delivers a packet and makes all moves that follow. Returns their number. */
 static uint32_t deliver(struct bench *bench, const struct block_packet *packet)
 {
     struct nic_move move;
@@ -86,7 +86,7 @@ static uint32_t deliver_at(struct bench *bench, enum block_opcode opcode, uint32
     return deliver(bench, &packet);
 }
 
-/* The newest answer's status; what else leaves is counted in *data. */
+/* Returns the status of the newest answer; other packets are counted in *data. */
 static uint8_t pull(struct bench *bench, uint32_t *data)
 {
     struct nic_departure departure;
@@ -274,7 +274,8 @@ static uint64_t duplicates(const struct bench *bench)
 }
 
 /* EXA-84: a READ is asked for in pieces, before its turn or after the first one was executed. All
- * of its data leave, and a copy is only what asks for nothing new, or goes again. */
+ * of its data leaves. A packet counts as a copy only if it asks for nothing new, or is marked as
+ * sent again. */
 static void pieces_of_a_read_are_no_copies(void **state)
 {
     (void)state;
@@ -305,7 +306,8 @@ static void pieces_of_a_read_are_no_copies(void **state)
     }
 }
 
-/* EXA-92 EXA-80: what is held, taken or begun goes with the queue pair's state. */
+/* EXA-92 EXA-80: held payloads, taken receives and begun moves go when the queue pair's state
+ * changes. */
 static void a_stream_that_ends_gives_all_back(void **state)
 {
     (void)state;
@@ -506,7 +508,8 @@ static void a_held_payload_is_moved_late(void **state)
     end(bench);
 }
 
-/* EXA-104: what comes in order needs no context of the table, and a message of one packet none. */
+/* EXA-104: packets that come in order keep no context of the table, and a message of one packet
+ * needs none. */
 static void in_order_nothing_is_kept(void **state)
 {
     (void)state;
@@ -525,7 +528,7 @@ static void in_order_nothing_is_kept(void **state)
     struct nic_move move;
     assert_true(arrive(bench, &packet, &move));
     assert_int_equal(contexts_used(bench), 0);
-    /* What was answered before the memory was there is answered again. */
+    /* An answer that left before the payload was in memory is sent again afterwards. */
     (void)pull(bench, NULL);
     finish(bench, &move, NIC_MOVED);
     assert_true(block_receive_ready(bench->qp));
@@ -693,8 +696,8 @@ static void contradictions_are_refused(void **state)
     }
 }
 
-/* EXA-103: a last packet that comes again may say something else. What counts is what was judged:
- * no receive is used that was not looked for. */
+/* EXA-103: a last packet that comes again may say something else. The copy that was judged counts,
+ * so that no receive is used that was not looked for. */
 static void the_end_of_a_message_may_change(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * streams - the block transport's part of the NIC's seam: what nic/engine.c asks of nic/block/.
- * What each function does: nic/engine.h.
+ * streams - the block transport's part of the NIC's seam, which nic/engine.c calls. nic/engine.h
+ * says what each function does.
  */
 #ifndef NIC_BLOCK_STREAMS_H
 #define NIC_BLOCK_STREAMS_H
@@ -11,19 +11,21 @@
 /* -- Memory: a NIC's (0 bytes: none of its queue pairs speaks blocks), a queue pair's. */
 size_t block_nic_bytes(const struct nic_limits *limits);
 void block_nic_init(struct nic *nic, void *memory);
-/* block_withdraw, and the queue pair is one of ENGINE_RC. */
+/* Gives back the memory for blocks; from now on the queue pair is one of ENGINE_RC. */
 void block_leave(struct qp *qp);
-/* A move that was begun before the queue pair was reset: what it holds of the NIC's is free. */
+/* A move that began before the queue pair was reset has finished: frees its slot of the hold
+ * pool. */
 void block_void_move(struct nic *nic, const struct nic_move *move);
 
 /* -- The seam's verbs. */
-/* A connection gets its peer: it will speak RC, look for a use of blocks, or have them at once. */
+/* A connection gets its peer: it speaks RC only, or watches for trouble, or asks for blocks at
+ * once. */
 void block_start_watching(struct qp *qp);
 void block_retune(struct qp *qp, struct instant now);
 bool block_may_limit(const struct qp *qp, uint32_t reads);
 void block_limit(struct qp *qp, uint32_t reads);
 void block_drain(struct qp *qp);
-/* qp_enter_error, and the queue pair leaves what has come by blocks in part. */
+/* qp_enter_error, then the streams of blocks give back what they hold. */
 void block_enter_error(struct qp *qp);
 bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                      struct nic_move *move);
@@ -46,8 +48,8 @@ void block_check_duties(const struct qp *qp);
 void block_check(const struct qp *qp);
 
 /* -- block_watch.c: the stream of requests begins as RC, or has fallen back to it. */
-/* A packet left, a packet came, or a timer ran out, of a queue pair that watches
- * (qp->watching) and whose stream of requests is RC. */
+/* For a queue pair that watches (qp->watching) and whose requests leave by RC. The first function:
+ * a packet left. The second: a packet came, or the timer ran out. */
 void block_watch_departure(struct qp *qp, const struct nic_departure *departure,
                            struct instant now);
 void block_watch(struct qp *qp, struct instant now);

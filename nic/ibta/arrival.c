@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * arrival - what is judged of every packet that names a queue pair: service, state, peer.
+ * arrival - the validation of every packet that names a queue pair: service, state, peer.
  *
  * Source: IBTA Vol. 1, 9.6 (packet header validation), in its order.
  */
@@ -18,7 +18,7 @@ static bool service_matches(enum qp_type type, uint8_t opcode, uint32_t traits)
     }
 }
 
-/* Requests are welcome from RTR on, responses from RTS on. */
+/* Requests are taken from RTR on, responses from RTS on. */
 static bool state_admits(const struct qp *qp, uint32_t traits)
 {
     const enum qp_state state = (enum qp_state)qp->state;

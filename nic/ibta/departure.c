@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * departure - what packets of every service have in common when they leave.
+ * departure - the common part of all packets that leave, of every service.
  */
 #include "nic/ibta/ibta.h"
 

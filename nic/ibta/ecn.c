@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * ecn - congestion notification of connected queue pairs: who receives packets with a router's mark
- * answers with a CNP, and who is told so sends more slowly.
+ * ecn - congestion notification of connected queue pairs: a queue pair that receives packets with a
+ * router's mark answers with a CNP, and one that receives a CNP sends more slowly.
  *
- * What is kept for that lies beside the queue pair (struct nic), because most never touch it: a
- * packet without a mark, of a queue pair that is not limited, costs a look at a bit.
+ * The state for this lies in struct nic, not in the queue pair, because most queue pairs never need
+ * it: a packet without a mark, of a queue pair that is not limited, costs a look at one bit.
  *
  * Source: IBTA Annex A17.9 (RoCEv2's congestion management); docs/decisions/0036.
  */
@@ -16,12 +16,13 @@
 /* The BTH's BECN bit. The annex has receivers ignore it; RoCE hardware sets it in CNPs. */
 #define BTH_BECN 0x40
 
-/* What a packet takes on the wire beside its payload, about: Ethernet 38, IP 20, UDP 8, BTH 12,
- * ICRC 4. */
+/* The bytes that a packet has on the wire beside its payload, roughly: Ethernet 38, IP 20, UDP 8,
+ * BTH 12, ICRC 4. */
 #define PACKET_BYTES 82
 
-/* Whoever pauses for so long is not to wait meanwhile for an acknowledgement that he did not ask
- * for: his transport timer runs. Shorter pauses are many packets to one request (rc_requester). */
+/* Before a pause of at least this length, a packet asks for an acknowledgement, because the
+ * transport timer runs during the pause. Of shorter pauses, many packets share one request for an
+ * acknowledgement (rc_requester). */
 #define LONG_PAUSE_NS 20000
 
 static struct ecn_state *state_of(const struct qp *qp)
@@ -36,7 +37,8 @@ static const struct dcqcn_policy *policy_of(const struct qp *qp)
 
 /* -- Notification point -------------------------------------------------------------------------*/
 
-/* A forged packet is not answered with a larger one; and what is so small is no congestion. */
+/* A packet that is smaller than a CNP gets none: a forged packet must not make us send more bytes
+ * than it has, and such small packets are no congestion. */
 static bool is_smaller_than_cnp(const struct roce_packet *packet)
 {
     return roce_opcode(packet->opcode)->headers_bytes + packet->payload_bytes + packet->pad_bytes <
@@ -82,7 +84,7 @@ void ecn_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant
     } else {
         nic_count(qp->nic, COUNTER_rp_cnp_handled);
         qp->limited = true;
-        if (qp->paused) { /* It may have begun anew. */
+        if (qp->paused) { /* The end of the pause may have changed. */
             qp->paused = false;
             nic_schedule(qp);
         }
@@ -128,7 +130,8 @@ uint64_t ecn_rate(const struct qp *qp)
     return qp->limited ? dcqcn_rate(&state_of(qp)->limiter) : 0;
 }
 
-/* Who owes a CNP is listed, and who pauses is woken no later than he may go on. */
+/* A queue pair that owes a CNP is listed. One that pauses is listed, or has a timer that fires no
+ * later than the end of the pause. */
 void ecn_check_duties(const struct qp *qp)
 {
     const bool listed = qp->listing != QP_LISTED_NOWHERE || qp->nic->turns_taken;

@@ -9,8 +9,6 @@
  * Outputs    qp->cnp_due: ecn_next_cnp is to be pulled. ecn_holds_back: data waits; qp->paused:
  *            ecn_deadline says how long.
  * Ownership  The state lies in the NIC, by queue pair.
- * Threads    The NIC's caller.
- * Time       An argument.
  * Units      Bytes, nanoseconds.
  * Limits     A notification in 50 us for each queue pair, each way (nic_limits.dcqcn).
  * Source     IBTA Annex A17.9; docs/decisions/0036.
@@ -29,15 +27,16 @@ static inline bool ecn_is_marked(const struct nic_arrival *arrival)
 void ecn_on_marked(struct qp *qp, const struct nic_arrival *arrival, struct instant now);
 void ecn_next_cnp(struct qp *qp, struct nic_departure *departure);
 
-/* A CNP that names `qp`, from anybody: judges state, peer and haste. */
+/* A CNP that names `qp`, from anybody: judges the state, the peer, and whether the CNP comes too
+ * soon after another one. */
 void ecn_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now);
 
-/* May data not leave yet? Then its timer is set. Only if qp->limited. */
+/* Must data wait? Then the timer is set. To be called only if qp->limited. */
 bool ecn_holds_back(struct qp *qp, struct instant now);
-/* A packet leaves. Only if qp->limited. True: a pause follows that is long. */
+/* A packet leaves. To be called only if qp->limited. True: a long pause follows. */
 bool ecn_on_sent(struct qp *qp, uint32_t payload_bytes, struct instant now);
 
-/* Only if qp->paused. */
+/* Both: to be called only if qp->paused. */
 struct instant ecn_deadline(const struct qp *qp);
 void ecn_on_deadline(struct qp *qp, struct instant now);
 

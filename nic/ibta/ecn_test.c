@@ -2,8 +2,8 @@
  *
  * Goal    A packet of the peer's with a congestion mark is answered with a CNP, once in 50 us and
  *         for nobody else; a CNP slows down the queue pair that it names, if it comes from its
- *         peer, and each one that does not is counted by its flaw; what is slowed down goes on in
- *         time.
+ *         peer, and each one that does not is counted by its flaw; a queue pair that is slowed down
+ *         goes on in time.
  * Method  One queue pair, packets by hand (test_bench.h).
  */
 #include "nic/ibta/test_bench.h"
@@ -120,7 +120,7 @@ static void test_marks_are_answered(void **state)
     marks_are_answered(QP_UC, QP_RTR);
 }
 
-/* Else anybody could slow the peer down. */
+/* Marks from strangers get no CNP, or anybody could slow the peer down. */
 static void test_marks_of_strangers(void **state)
 {
     (void)state;
@@ -136,7 +136,8 @@ static void test_marks_of_strangers(void **state)
     end(bench);
 }
 
-/* Nobody is to have us send more than came in. Of UC, which drops what it has no receive for. */
+/* Nobody may make us send more bytes than came in. The packets are of UC, which drops those that it
+ * has no receive for. */
 static void test_small_packets_are_not_answered(void **state)
 {
     (void)state;
@@ -240,7 +241,7 @@ static void test_services_and_states(void **state)
     end(bench);
 }
 
-/* So many notifications, as fast as they are heeded. */
+/* `times` notifications, as fast as they are obeyed. */
 static void slow_down(struct bench *bench, uint32_t times)
 {
     for (uint32_t i = 0; i < times; i++, bench->now.ns += 50 * US) {
@@ -303,7 +304,7 @@ static void test_requests_are_paced(void **state)
     requests_are_paced(QP_UC);
 }
 
-/* Whoever pauses answers all the same. */
+/* A queue pair that pauses still acknowledges. */
 static void test_acknowledgements_do_not_wait(void **state)
 {
     (void)state;
@@ -325,7 +326,8 @@ static void test_acknowledgements_do_not_wait(void **state)
     end(bench);
 }
 
-/* A peer without a receive asks for less time than the pause takes: nothing is due before that. */
+/* A peer without a receive asks for a wait that is shorter than the pause: nothing leaves before
+ * the pause is over. */
 static void test_a_pause_outlasts_a_wait(void **state)
 {
     (void)state;
@@ -346,7 +348,7 @@ static void test_a_pause_outlasts_a_wait(void **state)
     end(bench);
 }
 
-/* What a READ asks for leaves at the rate of who has it. */
+/* The data of a READ leaves at the responder's rate. */
 static void test_responses_are_paced(void **state)
 {
     (void)state;
@@ -371,7 +373,7 @@ static void test_responses_are_paced(void **state)
     end(bench);
 }
 
-/* After a while without notifications nothing is left of it. */
+/* After a while without notifications, there is no limit any more. */
 static void test_recovery(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 
 #include "nic/service.h"
 
-/* What a finished memory move does. */
+/* The effect of a finished memory move. */
 enum move_action {
     MOVE_REQUEST,      /* RC: acknowledge, perhaps complete a receive. */
     MOVE_ATOMIC,       /* RC: an atomic or a FLUSH, the response is ready. */
@@ -16,17 +16,17 @@ enum move_action {
     MOVE_UNRELIABLE,   /* UC, UD: perhaps complete a receive. */
     MOVE_BLOCK_PLACE,  /* Blocks: a packet of a SEND or WRITE. */
     MOVE_BLOCK_ATOMIC, /* Blocks: the result is known. */
-    MOVE_BLOCK_DATA,   /* Blocks: a piece of what a READ or an atomic asked for. */
+    MOVE_BLOCK_DATA,   /* Blocks: data of our READ, or the result of our atomic. */
 };
 
-/* -- arrival.c: what is judged of every packet that names a queue pair (IBTA 9.6). */
+/* -- arrival.c: the validation of every packet that names a queue pair (IBTA 9.6). */
 bool ibta_admits(const struct qp *qp, const struct nic_arrival *arrival, uint32_t traits);
 void ibta_begin_move(struct qp *qp, const struct roce_packet *packet, enum move_action action,
                      struct nic_move *move);
 /* The first valid packet in RTR establishes communication (IBTA 11.6.3.1). */
 void ibta_note_established(struct qp *qp);
 
-/* -- departure.c: what packets of every service have in common when they leave. */
+/* -- departure.c: the common part of all packets that leave, of every service. */
 void departure_start(struct qp *qp, struct nic_departure *departure, uint8_t opcode,
                      struct psn psn);
 void departure_set_payload(struct qp *qp, struct nic_departure *departure, uint32_t bytes);
@@ -37,13 +37,15 @@ bool departure_gather(struct qp *qp, struct work *work, uint32_t offset, uint32_
 void departure_seal(struct qp *qp, struct nic_departure *departure);
 /* The last packet of a request leaves for the first time. */
 void departure_count_request(struct qp *qp, const struct work *work);
-/* May the request at the cursor leave, as far as its memory and the queue pair go? One that fails
- * before its first packet waits for its turn to complete, behind those in flight. `gathered`:
+/* May the request at the cursor leave, as far as its memory and the queue pair go? A request that
+ * fails before its first packet waits for its turn to complete, behind those in flight. `gathered`:
  * departure_gather comes next, and judges a payload of one packet as well as this does. */
 bool departure_may_begin(struct qp *qp, bool gathered);
-/* Does the request before the cursor wait to fail? Then the queue stands still. */
+/* Has the request before the cursor failed, and waits for its turn to complete? Then nothing behind
+ * it leaves. */
 bool departure_is_behind_failure(const struct qp *qp);
-/* Memory the request reads from or will be answered into, judged before its first packet. */
+/* Is the memory allowed that the request reads from, or that its answer goes into? Judged before
+ * its first packet. */
 bool work_memory_allowed(const struct qp *qp, struct work *work);
 /* A bind or local invalidate, in send-queue order. False: it is not allowed. */
 bool qp_execute_local(struct qp *qp, const struct work *work);
@@ -60,20 +62,21 @@ void rc_drain(struct qp *qp);
 bool rc_may_limit(const struct qp *qp, uint32_t reads);
 void rc_limit(struct qp *qp, uint32_t reads);
 bool rc_ready(const struct qp *qp);
-/* ... if there is anything to pull: most acknowledgements leave nothing to do. */
+/* Lists the queue pair if there is anything to pull: after most acknowledgements, nothing is. */
 void rc_schedule_if_due(struct qp *qp);
 void rc_on_blocked(struct qp *qp, struct instant now);
 struct instant rc_deadline(const struct qp *qp);
 void rc_arm_timer(struct qp *qp);
-/* The deadline of a connection that pauses, and would have the deadline `due` if it did not. The
- * end of a wait for the peer's receives sets nothing going while the rate keeps it back. */
+/* The deadline of a connection that its rate makes pause; without the pause, it would be `due`. The
+ * end of a wait for the peer's receives (RNR) is no deadline during the pause, as nothing may leave
+ * then. */
 struct instant rc_paced_deadline(const struct qp *qp, struct instant due);
 static inline struct instant ibta_deadline(const struct qp *qp, struct instant due)
 {
     return LIKELY(!qp->paused) ? due : rc_paced_deadline(qp, due);
 }
 bool rc_on_deadline(struct qp *qp, struct nic_overdue *overdue);
-/* Its rate keeps back what is to be sent again. */
+/* The rate holds back the packets that are to be sent again, so the timeout is put off. */
 void rc_postpone(struct qp *qp, struct instant now);
 void rc_on_timeout(struct qp *qp, struct instant now);
 void rc_on_unread(struct qp *qp, struct instant now);
@@ -85,7 +88,8 @@ void rc_collect(struct qp *qp);
 /* The requester sends nothing any more: `work` ends with `status` once the requests before it are
  * complete, whose data may still be on its way into memory; everything behind it is flushed. */
 void rc_fail_in_turn(struct qp *qp, struct work *work, enum completion_status status);
-/* Requests are done: completions come to be, and others may follow. */
+/* Requests are done: pushes their completions, sets the timer, and lists the queue pair if there is
+ * more to send. */
 void rc_go_on(struct qp *qp);
 
 /* -- rc_check.c */
@@ -100,7 +104,7 @@ bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_
 bool xrc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move);
 /* A fatal refusal: the NAK goes out, the queue pair is in error. Returns false. */
 bool rc_refuse(struct qp *qp, uint32_t psn, uint8_t syndrome, enum nic_counter counter);
-/* The counter of a refusal for what a key does not open. */
+/* The counter of a refusal because of a key. */
 enum nic_counter rc_access_counter(enum reach_verdict verdict);
 /* NULL: no such shared receive queue. */
 const struct pd *xrc_domain_of(const struct nic *nic, uint32_t srqn);
@@ -110,8 +114,8 @@ bool rc_on_flush(struct qp *qp, const struct roce_packet *packet, struct nic_mov
 
 /* -- rc_send.c */
 bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
-/* Its two halves, whose headers are not encoded yet (departure_seal). `draining`: no message is
- * begun that has not been. */
+/* The two halves of rc_next_packet; the headers are not encoded yet (departure_seal). `draining`:
+ * no new message begins. */
 bool rc_next_reply(struct qp *qp, struct instant now, struct nic_departure *departure);
 bool rc_next_request(struct qp *qp, bool draining, struct instant now,
                      struct nic_departure *departure);

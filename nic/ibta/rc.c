@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc - a reliable connection's life, time and completions. What arrives: rc_receive.c; what leaves:
- * rc_send.c.
+ * rc - a reliable connection's life, time and completions; rc_receive.c has its packets that
+ * arrive, rc_send.c those that leave.
  *
  * Source: IBTA Vol. 1, 9.7.6 (retries), 9.9 (errors), 10.3.1 (states).
  */
@@ -15,7 +15,7 @@ static bool sends(const struct qp *qp)
     return qp->state == QP_RTS || qp->state == QP_SQD;
 }
 
-/* -- Its turn, its time -------------------------------------------------------------------------*/
+/* -- Turns and time -----------------------------------------------------------------------------*/
 
 bool rc_ready(const struct qp *qp)
 {
@@ -25,7 +25,7 @@ bool rc_ready(const struct qp *qp)
 void rc_schedule_if_due(struct qp *qp)
 {
     if (UNLIKELY(qp->engine == ENGINE_RC_OR_BLOCKS)) {
-        qp->asks_turn = true; /* Which stream has something is not known here. */
+        qp->asks_turn = true; /* Only block.c knows which stream has something. */
     } else if (qp->cnp_due || rc_ready(qp)) {
         nic_schedule(qp);
     }
@@ -54,7 +54,7 @@ void rc_arm_timer(struct qp *qp)
 
 /* -- Life ---------------------------------------------------------------------------------------*/
 
-/* One queue pair has two pieces of memory while it gets more. */
+/* One piece more than queue pairs: while a queue pair gets a larger piece, it has two. */
 static uint64_t reads_of(const struct nic_limits *limits)
 {
     return limits->reads != 0
@@ -74,7 +74,7 @@ void rc_nic_init(struct nic *nic, void *memory)
               nic->limits.reads * sizeof(struct rc_resource));
 }
 
-/* The order of a responder's piece of memory. */
+/* The order (nic/pool.h) of a responder's piece of memory. */
 static uint32_t order_of(uint32_t entries)
 {
     return (uint32_t)__builtin_ctz(entries);
@@ -149,7 +149,7 @@ void rc_retune(struct qp *qp, struct instant now)
 {
     const struct rc_requester_config config = config_of(qp);
     rc_requester_retune(&qp->out.rc, &config);
-    /* What is in flight had no timer, if that was switched off. */
+    /* If the timeout was off, the packets in flight have no timer yet. */
     const struct rc_standing standing = rc_requester_standing(&qp->out.rc);
     if (!psn_equal(standing.unacked, standing.next)) {
         rc_requester_blocked(&qp->out.rc, now);
@@ -169,8 +169,8 @@ void rc_limit(struct qp *qp, uint32_t reads)
 
 /* -- Departure ----------------------------------------------------------------------------------*/
 
-/* Is a request in flight, or does one wait to leave? While the queue drains, only one that has
- * begun: nobody gives up for the others. */
+/* Is a request in flight, or does one wait to leave? While the queue drains, only requests that
+ * have begun count: the connection does not give up because of the others. */
 static bool waits(const struct qp *qp)
 {
     const struct rc_standing standing = rc_requester_standing(&qp->out.rc);
@@ -274,7 +274,7 @@ void rc_go_on(struct qp *qp)
     }
 }
 
-/* -- Looking ------------------------------------------------------------------------------------*/
+/* -- Reports and checks -------------------------------------------------------------------------*/
 
 void rc_query(const struct qp *qp, struct qp_attributes *attributes)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc_check - what holds of a reliable connection between two calls.
+ * rc_check - invariants of a reliable connection between two calls.
  */
 #include "nic/ibta/ibta.h"
 
-/* Could the next request be sent? One that failed before its first packet is not, nor what is
- * behind it: it ends when those before it do. */
+/* Could the next request be sent? Not if it failed before its first packet, nor if it stands behind
+ * such a request, which completes when those before it have completed. */
 static bool may_send(const struct qp *qp)
 {
     return qp_has_sends(qp) && !departure_is_behind_failure(qp) &&
@@ -13,7 +13,7 @@ static bool may_send(const struct qp *qp)
            rc_requester_ready(&qp->out.rc, &qp->sends, false, (struct instant){0});
 }
 
-/* Is a response on its way into memory? What follows it waits for nic_on_moved. */
+/* Is a response on its way into memory? Then the requests behind it wait for nic_on_moved. */
 static bool awaits_memory(const struct qp *qp)
 {
     for (uint32_t at = qp->sends.head; at != qp->sends.tail; at++) {
@@ -25,8 +25,8 @@ static bool awaits_memory(const struct qp *qp)
     return false;
 }
 
-/* Whoever could go on is listed, or nobody would ever pull: unless the world takes turns itself, or
- * a rate has it pause (ecn_check_duties). */
+/* A queue pair that could go on is listed, or it would never be pulled from. Exceptions: the world
+ * keeps the turns itself (turns_taken), or a rate makes the queue pair pause (ecn_check_duties). */
 static void check_turn(const struct qp *qp)
 {
     if (qp->listing != QP_LISTED_NOWHERE || qp->nic->turns_taken || qp->paused) {
@@ -36,7 +36,7 @@ static void check_turn(const struct qp *qp)
     CHECK(qp->state != QP_RTS || !may_send(qp) || awaits_memory(qp));
 }
 
-/* Is there something that the end of a pause would set going? While a queue drains, only what has
+/* Is there a request that leaves when a pause ends? While the queue drains, only one that has
  * begun. */
 static bool has_to_go_on(const struct qp *qp)
 {
@@ -44,8 +44,9 @@ static bool has_to_go_on(const struct qp *qp)
            (qp->state == QP_RTS || send_queue_at(&qp->sends, qp->sends.next)->started);
 }
 
-/* A requester that waits for time to pass is woken no later. When its pause is over it is listed
- * instead, and looked at once: if all was acknowledged meanwhile, nothing is left to wait for. */
+/* A requester that waits for time to pass has a timer that fires no later. When its pause is over,
+ * it is listed instead, and pulled from once: if all was acknowledged meanwhile, nothing is left to
+ * wait for. */
 static void check_timer(const struct qp *qp)
 {
     const struct instant deadline = rc_requester_deadline(&qp->out.rc);

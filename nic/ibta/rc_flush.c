@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc_flush - what a reliable connection does with a FLUSH of its peer's.
+ * rc_flush - FLUSH requests of a reliable connection's peer.
  *
- * It moves nothing, but the world is told as of a move behind all earlier ones: when that is done,
- * what they wrote is where the peer wants it, and the peer is answered. A duplicate is answered
- * again and not executed (oA19-14), as an atomic is.
+ * A FLUSH moves no bytes, but the world gets it as a move behind all earlier ones. When that move
+ * is done, the bytes of the earlier ones are where the peer wants them, and the peer is answered. A
+ * duplicate is answered again and not executed (oA19-14), as an atomic is.
  *
  * Source: IBTA Vol. 1 Annex A19.4.1.
  */
@@ -16,8 +16,9 @@ static uint32_t rights_for(uint8_t placement)
            (placement & ROCE_PLACEMENT_PERSISTENT ? ACCESS_FLUSH_PERSISTENT : 0u);
 }
 
-/* Does it ask for something, and for nothing that is reserved? Who asks for a guarantee that we do
- * not know would take our answer for it. The bits beside are like all reserved ones. */
+/* Does the FLUSH ask for something, and for nothing that is reserved? A peer that asks for a
+ * guarantee that we do not know would take our answer for this guarantee. Other reserved bits are
+ * ignored, as everywhere. */
 static bool is_known(const struct roce_packet *packet)
 {
     const uint8_t placement = packet->feth.placement;

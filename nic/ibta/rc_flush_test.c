@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A FLUSH is answered when all that came before is in memory and where it was asked to be;
- *         what cannot be promised is refused (docs/ibta.md names each rule); and a requester sends
- *         no more of them than agreed.
+ * Goal    A FLUSH is answered when all bytes that came before are in memory and where it wants
+ *         them; a FLUSH that cannot be obeyed is refused (docs/ibta.md names each rule); and a
+ *         requester sends no more of them than agreed.
  * Method  Requests and answers of the peer are made by hand. Memory moves are done when the test
  *         says so, so that an answer that comes too early is seen.
  */
@@ -40,7 +40,8 @@ static void expect_answer(struct bench *bench, uint32_t psn)
 
 /* -- The responder ------------------------------------------------------------------------------*/
 
-/* A19: what was written before is placed, then the FLUSH is executed, then it is answered. */
+/* A19: the bytes that were written before are placed, then the FLUSH is executed, then it is
+ * answered. */
 static void test_waits_for_what_came_before(void **state)
 {
     (void)state;
@@ -211,7 +212,7 @@ static void test_what_is_judged(void **state)
     }
 }
 
-/* What could not be made persistent is not said to be. */
+/* A FLUSH that the world could not make persistent is refused. */
 static void test_world_that_fails(void **state)
 {
     (void)state;
@@ -226,7 +227,7 @@ static void test_world_that_fails(void **state)
     end(bench);
 }
 
-/* It takes a responder resource, as READs and atomics do (max_dest_rd_atomic, here 2). */
+/* A FLUSH takes a responder resource, as READs and atomics do (max_dest_rd_atomic, here 2). */
 static void test_more_than_agreed(void **state)
 {
     (void)state;
@@ -240,7 +241,7 @@ static void test_more_than_agreed(void **state)
     end(bench);
 }
 
-/* It stands between messages. */
+/* A FLUSH in the middle of a message is refused. */
 static void test_in_the_middle_of_a_write(void **state)
 {
     (void)state;
@@ -339,8 +340,8 @@ static void test_no_more_than_agreed(void **state)
     end(bench);
 }
 
-/* A plain acknowledgement of what follows is no answer: it shows that the answer was lost, and the
- * FLUSH is sent again. */
+/* A plain acknowledgement of a later request is no answer: it shows that the answer was lost, and
+ * the FLUSH is sent again. */
 static void test_lost_answer(void **state)
 {
     (void)state;
@@ -372,7 +373,7 @@ static void test_answer_with_payload(void **state)
     end(bench);
 }
 
-/* A peer that does not know FLUSH: what came before is done, the rest is flushed. */
+/* A peer that does not know FLUSH: the requests before it are done, the rest is flushed. */
 static void test_peer_that_does_not_know_it(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc_receive - what a reliable connection does with arriving packets: requests (rc_request.c,
- * xrc.c), responses, and the moves of both when they are done.
+ * rc_receive - packets that arrive at a reliable connection: requests (rc_request.c, xrc.c),
+ * responses, and the moves of both when they are done.
  */
 #include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
@@ -96,8 +96,9 @@ static bool on_response(struct qp *qp, const struct nic_arrival *arrival, struct
 
 /* -- Packets ------------------------------------------------------------------------------------*/
 
-/* Communication is established by the first valid packet in RTR (IBTA 11.6.3.1): what anybody can
- * send who knows the QPN and writes the peer's address as its source says nothing. */
+/* The first valid packet in RTR establishes communication (IBTA 11.6.3.1). A packet that is not
+ * valid does not: anybody can send one who knows the QPN and writes the peer's address as its
+ * source. */
 static bool on_first(struct qp *qp, const struct nic_arrival *arrival, struct nic_move *move)
 {
     const struct psn before = rc_responder_expected(&qp->in.rc);
@@ -136,7 +137,7 @@ static void refuse_moved(struct qp *qp, const struct nic_move *move)
     nic_count(qp->nic, COUNTER_nak_operational);
     rc_responder_refuse(&qp->in.rc, psn_of(move->psn), ROCE_NAK_REMOTE_OPERATIONAL);
     qp->last_words = true;
-    qp->spoilt = true; /* Nothing behind it counts, also what moves later. */
+    qp->spoilt = true; /* Moves behind this one do not count, even if they finish later. */
     qp_enter_error(qp);
     nic_schedule(qp);
 }
@@ -175,7 +176,8 @@ static void response_moved(struct qp *qp, const struct nic_move *move, enum nic_
     }
     rc_collect(qp);
     if (UNLIKELY(departure_is_behind_failure(qp))) {
-        nic_schedule(qp); /* What is in flight may have left it to a request that failed to ask. */
+        nic_schedule(qp); /* Requests in flight may have left it to the failed one to ask for an
+                             ACK. */
     } else {
         rc_schedule_if_due(qp);
     }

@@ -10,7 +10,7 @@
 
 /* -- Responses ----------------------------------------------------------------------------------*/
 
-/* What a READ of `packets` packets must be answered with, one after the other. */
+/* The opcode of response number `index` to a READ of `packets` packets. */
 static enum roce_operation operation_of(uint32_t index, uint32_t packets)
 {
     if (packets == 1) {
@@ -67,7 +67,7 @@ static void test_sequence_after_a_loss(void **state)
         expect(bench, 1, COMPLETION_SUCCESS);
         end(bench);
     }
-    /* Where nothing was asked for again, nothing begins. */
+    /* A FIRST is taken only where data was asked for again. */
     struct bench *bench = begin(QP_RC, QP_RTS);
     post(bench, 1, WORK_READ, 4 * MTU);
     assert_int_equal(pull(bench, NULL), 1);
@@ -111,7 +111,7 @@ static void test_opcode_that_does_not_answer_the_request(void **state)
     }
 }
 
-/* A request that wants no response has nothing to take from one. */
+/* A response does not count for a request that wants none. */
 static void test_response_to_nothing(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void test_nak_behind_a_lost_response(void **state)
     end(bench);
 }
 
-/* An acknowledgement that comes late cannot make good what was refused. */
+/* A late acknowledgement does not change a refusal. */
 static void test_refused_stays_refused(void **state)
 {
     (void)state;
@@ -301,8 +301,8 @@ static void test_failing_local_work(void **state)
 
 /* -- Time ---------------------------------------------------------------------------------------*/
 
-/* While the peer has not read what it is to answer no retry is spent and nothing is sent again,
- * however long that lasts; then all retries are there. */
+/* While the peer has not read the packet that it is to answer, no retry is spent and nothing is
+ * sent again, however long that lasts; then all retries are there. */
 static void test_unread(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc_refuse - how a reliable connection's responder refuses a request for good.
+ * rc_refuse - the final refusal of a request by a reliable connection's responder.
  */
 #include "nic/ibta/ibta.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc_request - what a reliable connection does with arriving requests.
+ * rc_request - requests that arrive at a reliable connection.
  *
- * The responder's ladder (IBTA 9.7.4.1) in its order: PSN, opcode, length (transport/ibta), then
- * what this queue pair permits, a receive, memory. Each refusal has its counter, NAK and event.
+ * The responder checks in the order of IBTA 9.7.4.1: PSN, opcode, length (transport/ibta), then the
+ * queue pair's rights, a receive, memory. Each refusal has its counter, NAK and event.
  */
 #include "nic/ibta/ibta.h"
 
@@ -12,7 +12,8 @@ static bool refuse_access(struct qp *qp, uint32_t psn, enum reach_verdict verdic
     return rc_refuse(qp, psn, ROCE_NAK_REMOTE_ACCESS, rc_access_counter(verdict));
 }
 
-/* No receive is posted: the requester shall come again later. Not an error (9.7.5.2.8). */
+/* No receive is posted: the requester has to send the request again later. This is no error
+ * (9.7.5.2.8). */
 static bool refuse_for_now(struct qp *qp, uint32_t psn)
 {
     const uint8_t syndrome =
@@ -94,7 +95,7 @@ static enum reach_verdict judge_write(struct qp *qp, const struct roce_packet *p
     uint64_t address;
     uint32_t key;
     incoming_target(&qp->in.rc.incoming, packet, traits, &address, &key);
-    /* The whole range at once: a WRITE that cannot end is not begun. */
+    /* The whole range is judged at once, so that no WRITE begins that cannot end. */
     const uint32_t bytes = traits & ROCE_IS_FIRST ? packet->reth.bytes : packet->payload_bytes;
     const enum reach_verdict verdict = region_judge(&qp->nic->regions, key, qp->pd, qp, address,
                                                     bytes, ACCESS_REMOTE_WRITE, &move->segments[0]);
@@ -109,8 +110,9 @@ static bool on_write(struct qp *qp, const struct nic_arrival *arrival, uint32_t 
     const struct roce_packet *packet = &arrival->packet;
     ibta_begin_move(qp, packet, MOVE_REQUEST, move);
     if (arrival->placed && !(traits & ROCE_HAS_IMMDT)) {
-        /* It was acknowledged already, and the program may have taken its region or its permission
-         * back since. Nothing is written and nothing completes, so there is nothing to judge. */
+        /* The peer counts this WRITE as acknowledged, and our program may have taken its region or
+         * its permission back since. Nothing is written and nothing completes, so there is nothing
+         * to judge. */
         move->kind = NIC_MOVE_NOTHING;
     } else {
         if (!reach_grants(qp->attributes.access, ACCESS_REMOTE_WRITE)) {
@@ -132,8 +134,8 @@ static bool on_write(struct qp *qp, const struct nic_arrival *arrival, uint32_t 
     return true;
 }
 
-/* The requester has its data, and the program may have taken its region or its permission back
- * since: nothing is answered, so there is nothing to judge. */
+/* The requester has its data already, and our program may have taken its region or its permission
+ * back since: nothing is answered, so there is nothing to judge. */
 static bool on_fetched(struct qp *qp, const struct roce_packet *packet)
 {
     rc_responder_accept_fetched(&qp->in.rc, packet);
@@ -161,7 +163,7 @@ static bool on_read(struct qp *qp, const struct roce_packet *packet, bool replay
     return false;
 }
 
-/* At segments[0], which were judged. */
+/* An atomic at segments[0], which was judged. */
 static void begin_atomic(struct nic_move *move, enum nic_atomic atomic, uint64_t compare,
                          uint64_t swap_or_add)
 {
@@ -187,7 +189,7 @@ static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct ni
     if (verdict != REACH_ALLOWED) {
         return refuse_access(qp, packet->psn, verdict);
     }
-    /* A region may start anywhere, so that an aligned name can stand for unaligned memory. */
+    /* A region may start anywhere, so an aligned address of the peer's may be unaligned memory. */
     if (move->segments[0].address % 8 != 0) {
         return rc_refuse(qp, packet->psn, ROCE_NAK_INVALID_REQUEST, COUNTER_nak_misaligned_atomic);
     }
@@ -198,7 +200,7 @@ static bool on_atomic(struct qp *qp, const struct roce_packet *packet, struct ni
     return true;
 }
 
-/* A WRITE by its rights, an atomic by its manner. */
+/* An ATOMIC WRITE needs the right to WRITE, and is executed like an atomic. */
 static bool on_atomic_write(struct qp *qp, const struct roce_packet *packet, struct nic_move *move)
 {
     if (!reach_grants(qp->attributes.access, ACCESS_REMOTE_WRITE)) {

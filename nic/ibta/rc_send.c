@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc_send - what a reliable connection puts on the wire: requests, acknowledgements, responses.
+ * rc_send - packets that leave a reliable connection: requests, acknowledgements, responses.
  */
 #include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
@@ -44,7 +44,7 @@ static bool gather_response(struct qp *qp, const struct rc_reply *reply,
                         reply->bytes, ACCESS_REMOTE_READ, &departure->segments[0]) == REACH_ALLOWED;
 }
 
-/* Responses of a READ are data that its responder sends: its rate holds for them. */
+/* Responses of a READ are data that the responder sends, so its rate limits them. */
 static bool reply_waits(struct qp *qp, struct instant now)
 {
     return UNLIKELY(qp->limited) && rc_responder_next_is_data(&qp->in.rc) &&
@@ -132,7 +132,8 @@ static void encode_request(struct qp *qp, const struct rc_outgoing *out)
     }
 }
 
-/* A READ, and a WRITE without immediate data, a local peer's NIC need not see. */
+/* Describes a READ, or a WRITE without immediate data: the world may execute these itself, without
+ * the NIC of a local peer. */
 static void note_direct(const struct rc_outgoing *out, struct nic_departure *departure)
 {
     const struct work *work = out->work;
@@ -158,8 +159,8 @@ static void count_request(struct qp *qp, const struct rc_outgoing *out)
     }
 }
 
-/* The queue stands still while a request waits to fail: those before it complete for themselves,
- * and have to be answered for that. */
+/* While a failed request waits for its turn to complete, nothing behind it leaves. The requests
+ * before it complete as usual, so an acknowledgement has to be asked for. */
 static bool held_by_failure(struct qp *qp)
 {
     if ((!departure_is_behind_failure(qp) && departure_may_begin(qp, true)) ||
@@ -170,20 +171,20 @@ static bool held_by_failure(struct qp *qp)
     return true;
 }
 
-/* While the queue drains, what was not begun waits for RTS, and is not even judged. */
+/* While the queue drains, a request that has not begun waits for RTS, and is not judged before. */
 static bool is_drained(const struct qp *qp)
 {
     return qp_has_sends(qp) && !send_queue_at(&qp->sends, qp->sends.next)->started;
 }
 
-/* The payload of a request is not there. Those before it complete for themselves. */
+/* The payload of a request is not there. The requests before it complete as usual. */
 static void fail_sent(struct qp *qp, struct work *work)
 {
     rc_fail_in_turn(qp, work, COMPLETION_LOCAL_PROTECTION);
     rc_requester_on_unsent(&qp->out.rc, work);
 }
 
-/* False: that was local work, or its payload is not there; the next one may go. */
+/* False: the request was local work, or its payload is not there; then the next one may leave. */
 static bool begin_packet(struct qp *qp, const struct rc_outgoing *out,
                          struct nic_departure *departure)
 {
@@ -211,7 +212,7 @@ bool rc_next_request(struct qp *qp, bool draining, struct instant now,
         return false;
     }
     do {
-        /* What is in flight may have left it to what was not begun to ask. */
+        /* Requests in flight may have left it to one that has not begun to ask for an ACK. */
         const bool held = draining && is_drained(qp) ? !rc_requester_ask(&qp->out.rc, &qp->sends)
                                                      : held_by_failure(qp);
         if (held || !rc_requester_next(&qp->out.rc, &qp->sends, draining, now, &out)) {
@@ -283,7 +284,7 @@ void rc_on_gather_failed(struct qp *qp, const struct nic_departure *departure)
     nic_schedule(qp);
 }
 
-/* -- What the world does by itself --------------------------------------------------------------*/
+/* -- Direct access by the world -----------------------------------------------------------------*/
 
 bool rc_read_target(const struct nic_departure *departure, struct segment *segments,
                     uint32_t *count)

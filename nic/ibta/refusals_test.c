@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A responder says no as IBTA has it: with which NAK, with whose timer, or without a word;
- *         and what was refused has changed nothing (docs/ibta.md names each rule).
- * Method  Requests of the peer are made by hand, one rule broken in each. What is right beside it
- *         is taken, so that nothing is refused for another reason.
+ * Goal    A responder refuses as IBTA has it: with the right NAK and the right timer, or without an
+ *         answer; and a refused request has changed nothing (docs/ibta.md names each rule).
+ * Method  Requests of the peer are made by hand, one rule broken in each. The same request without
+ *         the flaw is executed, so that nothing is refused for another reason.
  */
 #include "nic/ibta/test_bench.h"
 
@@ -97,7 +97,7 @@ static void test_read_of_too_much(void **state)
         uint32_t bytes;
         uint8_t syndrome;
     } cases[] = {
-        {0x80000000, ROCE_NAK_REMOTE_ACCESS}, /* So much is not there. */
+        {0x80000000, ROCE_NAK_REMOTE_ACCESS}, /* The region is smaller. */
         {0x80000001, ROCE_NAK_INVALID_REQUEST},
         {UINT32_MAX, ROCE_NAK_INVALID_REQUEST},
     };
@@ -110,7 +110,7 @@ static void test_read_of_too_much(void **state)
 
 /* -- Atomics ------------------------------------------------------------------------------------*/
 
-/* At an address that eight divides, in the name that the peer has for it and in memory. */
+/* Eight has to divide the address that the peer names, and the address in memory. */
 static void test_misaligned_atomic(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void test_credits_told(void **state)
     end(bench);
 }
 
-/* 9.7.7.2: what many queue pairs take from is promised to none of them. */
+/* 9.7.7.2: receives that many queue pairs share are promised to none of them. */
 static void test_shared_receives_promise_nothing(void **state)
 {
     (void)state;
@@ -248,7 +248,8 @@ static void test_shared_receives_promise_nothing(void **state)
     end(bench);
 }
 
-/* The responses of a READ leave one by one: what the program takes back meanwhile is not read. */
+/* The responses of a READ leave one by one: memory that the program takes back meanwhile is not
+ * read. */
 static void test_memory_taken_back_behind_a_read(void **state)
 {
     (void)state;
@@ -427,7 +428,7 @@ static void test_written_memory_that_is_not_there(void **state)
     end(bench);
 }
 
-/* -- UC: nobody is told -------------------------------------------------------------------------*/
+/* -- UC: no NAKs --------------------------------------------------------------------------------*/
 
 /* 9.8.2: a message whose middle is lost is dropped, and its receive serves the next one. */
 static void test_uc_uses_a_receive_again(void **state)
@@ -478,7 +479,7 @@ static void test_uc_drops_what_is_not_allowed(void **state)
     }
 }
 
-/* -- Who is told --------------------------------------------------------------------------------*/
+/* -- Events -------------------------------------------------------------------------------------*/
 
 /* 11.6.3: an event for an access that is not allowed, and another for a request that cannot be. */
 static void test_events_of_refusals(void **state)
@@ -503,9 +504,10 @@ static void test_events_of_refusals(void **state)
     }
 }
 
-/* -- What a requester asks for ------------------------------------------------------------------*/
+/* -- The requester ------------------------------------------------------------------------------*/
 
-/* The last packet of what takes a receive has the bit if it is to be noticed, no other. */
+/* Only the last packet of a message that takes a receive has the solicited bit, if the program
+ * asked for it. */
 static void test_solicited_by_the_last_packet(void **state)
 {
     (void)state;
@@ -531,7 +533,7 @@ static void test_solicited_by_the_last_packet(void **state)
     end(bench);
 }
 
-/* 9.9.2: a request whose own memory is not its own is not begun. */
+/* 9.9.2: a request whose local key is wrong does not begin. */
 static void test_wrong_local_key_sends_nothing(void **state)
 {
     (void)state;

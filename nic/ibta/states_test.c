@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    States of a queue pair are those of IBTA 10.3.1: what leads into them and out, what
- *         arrives in each, and what a program may set (docs/ibta.md names each rule).
+ * Goal    States of a queue pair are those of IBTA 10.3.1: the transitions, the packets that are
+ *         taken in each state, and the attributes that a program may set (docs/ibta.md names each
+ *         rule).
  * Method  As in refusals_test.
  */
 #include "nic/ibta/test_bench.h"
@@ -55,7 +56,7 @@ static void test_send_queue_error(void **state)
     end(bench);
 }
 
-/* RC has no such state: what fails there ends the queue pair. */
+/* RC has no such state: a request that fails ends the queue pair. */
 static void test_reliable_ones_have_no_such_state(void **state)
 {
     (void)state;
@@ -70,7 +71,7 @@ static void test_reliable_ones_have_no_such_state(void **state)
 
 /* -- RESET --------------------------------------------------------------------------------------*/
 
-/* Its completions that nobody polled go; requests end without any. */
+/* Completions that nobody polled are removed; requests end without a completion. */
 static void test_reset_forgets(void **state)
 {
     (void)state;
@@ -90,7 +91,7 @@ static void test_reset_forgets(void **state)
     end(bench);
 }
 
-/* From there only INIT follows: there is nothing to flush. */
+/* From RESET a queue pair goes to INIT only: there is nothing to flush. */
 static void test_reset_leads_to_init_only(void **state)
 {
     (void)state;
@@ -107,7 +108,7 @@ static void test_reset_leads_to_init_only(void **state)
     end(bench);
 }
 
-/* -- What arrives -------------------------------------------------------------------------------*/
+/* -- Packets that arrive ------------------------------------------------------------------------*/
 
 /* Requests come from RTR on, answers from RTS on. */
 static void test_answers_before_rts(void **state)
@@ -159,8 +160,8 @@ static struct qp *add_qp(struct bench *bench, struct cq *send_cq, struct cq *rec
     return qp;
 }
 
-/* 11.6.3.2: a completion queue that lost something tells so once, and ends all who complete there,
- * also those that lost nothing, and nobody else. */
+/* 11.6.3.2: a completion queue that has lost a completion reports it once, and ends all queue pairs
+ * that complete there, also those that lost nothing, and no other ones. */
 static void test_overrun_ends_all(void **state)
 {
     (void)state;
@@ -207,7 +208,7 @@ static void test_overrun_ends_all(void **state)
     end(bench);
 }
 
-/* -- What a program may set ---------------------------------------------------------------------*/
+/* -- Attributes that a program may set ----------------------------------------------------------*/
 
 static void test_values(void **state)
 {
@@ -282,8 +283,8 @@ static void *take_all(struct bench *bench)
     return last;
 }
 
-/* Not above what there is memory for, until there is more; and not below what the peer waits for.
- */
+/* The limit cannot exceed the memory that there is, and cannot go below the number that the peer
+ * waits for. */
 static void test_responder_resources_in_use(void **state)
 {
     (void)state;
@@ -312,8 +313,8 @@ static void test_responder_resources_in_use(void **state)
     end(bench);
 }
 
-/* Want of memory is found out before anything changes; with fewer READs, or when there is memory,
- * the queue pair goes on. */
+/* A lack of memory is found before anything changes; with fewer READs, or when there is memory, the
+ * queue pair goes on. */
 static void test_no_memory_for_responder_resources(void **state)
 {
     (void)state;
@@ -336,7 +337,7 @@ static void test_no_memory_for_responder_resources(void **state)
     end(bench);
 }
 
-/* A queue pair that is reset gives back what it had, as often as that happens. */
+/* A queue pair that is reset gives back its memory, each time. */
 static void test_responder_resources_come_back(void **state)
 {
     (void)state;

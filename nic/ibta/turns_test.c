@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A request that fails ends in its turn: those before it complete for themselves, those
- *         behind it are flushed and never leave (IBTA 9.9.2, 10.8.3). A queue that drains finishes
- *         what was begun, and says so then (10.3.1.5).
- * Method  One queue pair and no network; the peer's answers, and what the world could not read, are
- *         made by hand.
+ * Goal    A request that fails ends in its turn: those before it complete as usual, those behind it
+ *         are flushed and never leave (IBTA 9.9.2, 10.8.3). A queue that drains finishes the
+ *         requests that have begun, and says so then (10.3.1.5).
+ * Method  One queue pair and no network; the peer's answers, and payloads that the world could not
+ *         read, are made by hand.
  */
 #include "nic/ibta/test_bench.h"
 
@@ -52,10 +52,10 @@ static void acknowledge(struct bench *bench, uint32_t psn)
     answer(bench, ROCE_ACKNOWLEDGE, psn, FINE, 0);
 }
 
-/* -- What stands behind a request ---------------------------------------------------------------*/
+/* -- Requests in front of one that fails --------------------------------------------------------*/
 
-/* A request without a signal does not ask, because what follows will; but that never leaves. It is
- * judged when its only packet is gathered, or before the first of several. */
+/* A request does not ask for an ACK, because the one behind it will; but that one never leaves. It
+ * is judged when its only packet is gathered, or before the first of several. */
 static void test_in_front_of_a_wrong_key(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void test_unreadable_behind_another(void **state)
     end(bench);
 }
 
-/* Nor does an atomic WRITE whose value is not there, which would have been answered. */
+/* An atomic WRITE whose value is not there does not leave either; it would have been answered. */
 static void test_unreadable_value(void **state)
 {
     (void)state;
@@ -138,7 +138,8 @@ static void test_unreadable_value(void **state)
     }
 }
 
-/* The answer of a READ is awaited first; then somebody has to ask for what is behind it. */
+/* The answer of a READ is awaited first; then an ACK for the requests behind it has to be asked
+ * for. */
 static void test_unreadable_behind_a_read(void **state)
 {
     (void)state;
@@ -167,7 +168,8 @@ static void test_unreadable_behind_a_read(void **state)
 
 /* -- A response that has no place ---------------------------------------------------------------*/
 
-/* It acknowledges those before the READ, whatever becomes of its data. */
+/* The response acknowledges the requests before the READ, even if there is no place for its
+ * data. */
 static void test_response_without_a_place(void **state)
 {
     (void)state;
@@ -192,7 +194,8 @@ static void test_response_without_a_place(void **state)
     }
 }
 
-/* A key that goes in the middle of a message: those before it have left it to that to ask. */
+/* A key that goes in the middle of a message: the requests before it left it to this message to ask
+ * for an ACK. */
 static void test_key_that_goes(void **state)
 {
     (void)state;
@@ -218,7 +221,7 @@ static void test_key_that_goes(void **state)
     end(bench);
 }
 
-/* While it goes again, the one behind it is the one at the cursor. */
+/* While the request is sent again, the one behind it is at the cursor. */
 static void test_unreadable_when_sent_again(void **state)
 {
     (void)state;
@@ -237,7 +240,7 @@ static void test_unreadable_when_sent_again(void **state)
     end(bench);
 }
 
-/* Its last packet completes a request of UC or UD, unless it does not leave. */
+/* A request of UC or UD completes with its last packet, unless that packet cannot leave. */
 static void test_unreadable_and_unreliable(void **state)
 {
     (void)state;
@@ -264,7 +267,7 @@ static void test_unreadable_and_unreliable(void **state)
     }
 }
 
-/* -- When ---------------------------------------------------------------------------------------*/
+/* -- Times of completions -----------------------------------------------------------------------*/
 
 /* A completion says when it came to be: by an acknowledgement, or when it was flushed. */
 static void test_completions_have_their_time(void **state)
@@ -302,7 +305,7 @@ static void drain(struct bench *bench)
         STATUS_OK);
 }
 
-/* What was sent did not ask, because more would follow. */
+/* The packet that was sent did not ask for an ACK, because more would follow. */
 static void test_drained_without_a_timeout(void **state)
 {
     (void)state;
@@ -363,7 +366,7 @@ static void test_drained_behind_a_whole_message(void **state)
     end(bench);
 }
 
-/* What was not begun may have its memory registered before RTS. */
+/* The program may still register the memory of a request that has not begun, before RTS. */
 static void test_not_judged_while_draining(void **state)
 {
     (void)state;

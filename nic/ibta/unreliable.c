@@ -2,7 +2,7 @@
  *
  * unreliable - UC and UD: messages that nobody acknowledges.
  *
- * Source: IBTA Vol. 1, 9.8 (unreliable services): what is wrong is dropped and counted, never
+ * Source: IBTA Vol. 1, 9.8 (unreliable services): a wrong packet is dropped and counted, never
  * answered; a send completes when its last packet has left.
  */
 #include "base/bytes.h"
@@ -27,7 +27,7 @@ void unreliable_start_sending(struct qp *qp)
     qp->out.next_psn = psn_of(qp->attributes.psn.send);
 }
 
-/* Nothing is half sent: what was sent is complete. */
+/* Is no request half sent? Then all that were sent are complete. */
 static bool is_drained(const struct qp *qp)
 {
     return qp->sends.next == qp->sends.tail || !send_queue_at(&qp->sends, qp->sends.next)->started;
@@ -40,7 +40,8 @@ void unreliable_drain(struct qp *qp)
     }
 }
 
-/* Whoever could go on is listed, or nobody would ever pull: unless the world takes turns itself. */
+/* A queue pair that could go on is listed, or it would never be pulled from. Exceptions: the world
+ * keeps the turns itself (turns_taken), or a rate makes the queue pair pause. */
 void unreliable_check_duties(const struct qp *qp)
 {
     CHECK(qp->listing != QP_LISTED_NOWHERE || qp->state != QP_RTS || qp->nic->turns_taken ||
@@ -49,8 +50,8 @@ void unreliable_check_duties(const struct qp *qp)
 
 /* -- Sending ------------------------------------------------------------------------------------*/
 
-/* The request at the cursor, once local work in front of it is done; NULL if nothing is to send or
- * the queue stopped over a failure. */
+/* The request at the cursor, once local work in front of it is done; NULL: nothing is to be sent,
+ * or a failure stopped the queue. */
 static struct work *current_work(struct qp *qp, uint32_t longest)
 {
     while (qp->sends.next != qp->sends.tail && (qp->state == QP_RTS || qp->state == QP_SQD)) {
@@ -99,7 +100,8 @@ static void sent(struct qp *qp, struct work *work, bool last)
     }
 }
 
-/* The request of a message's last packet is complete by now, but nobody has looked since. */
+/* The request of a message's last packet completed when the packet was pulled. Nobody has polled
+ * since, so its completion is taken back. */
 void unreliable_on_gather_failed(struct qp *qp)
 {
     struct send_queue *queue = &qp->sends;
@@ -171,7 +173,7 @@ bool ud_next_packet(struct qp *qp, struct nic_departure *departure)
         return false;
     }
     departure->av = work->datagram.av;
-    departure->ecn = NIC_ECN_NOT; /* No CNP names a datagram's receiver. */
+    departure->ecn = NIC_ECN_NOT; /* UD queue pairs take no CNPs. */
     packet->destination_qpn = work->datagram.qpn;
     packet->solicited = work->flags & WORK_SOLICITED;
     packet->immediate = work->immediate;
@@ -300,7 +302,8 @@ bool uc_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct insta
     return true;
 }
 
-/* As the sender's host made it, but for the identification, which a plain socket does not tell. */
+/* The IPv4 header as the sender's host made it, but for the identification, which a plain socket
+ * does not tell. */
 static void encode_ipv4(const struct nic_arrival *arrival, uint32_t payload_bytes,
                         uint8_t ip[INET_IPV4_BYTES])
 {

@@ -3,9 +3,9 @@
  * xrc - extended reliable connections: requests that name the shared receive queue they are for.
  *
  * A target is a connection's responder without memory, receives or completions of its own. Each
- * request says in its XRCETH which shared receive queue of the target's XRC domain it is for: that
- * one's protection domain, receives and completion queue count. All else is as in a reliable
- * connection, and done by its engines.
+ * request says in its XRCETH which shared receive queue of the target's XRC domain it is for; the
+ * protection domain, the receives and the completion queue are those of that queue. All else is
+ * done by the engine of reliable connections.
  *
  * Source: IBTA Vol. 1 Annex A14.
  */
@@ -35,8 +35,8 @@ static enum xrc_verdict judge(const struct qp *qp, const struct srq *srq,
     return srq->xrcd == qp->xrcd ? XRC_ADMITTED : XRC_WRONG_DOMAIN;
 }
 
-/* Only a request whose turn it is can be refused for what it names: a duplicate was executed when
- * the queue was there, and is acknowledged again. */
+/* Only the next request in order is refused because of the queue that it names. A duplicate was
+ * executed when that queue was there, and is acknowledged again. */
 static bool refuse(struct qp *qp, const struct roce_packet *packet, enum xrc_verdict verdict)
 {
     return verdict == XRC_WRONG_DOMAIN
@@ -56,7 +56,7 @@ bool xrc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic
         }
         return rc_on_request(qp, arrival, move);
     }
-    if (in_order && qp->current == NULL) { /* A receive stays its queue's, whatever comes next. */
+    if (in_order && qp->current == NULL) { /* A receive in use stays that of its queue. */
         qp->srqn = packet->xrc.srqn;
     }
     qp->srq = srq;

@@ -119,7 +119,8 @@ static void test_flushed_where_it_belongs(void **state)
     end_target(target);
 }
 
-/* What comes twice was executed when the queue was there; what is new is refused. */
+/* A request that comes twice was executed when the queue was there, and is acknowledged; a new one
+ * is refused. */
 static void test_duplicate_behind_its_queue(void **state)
 {
     (void)state;
