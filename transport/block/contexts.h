@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * contexts - which packets of which blocks have come: a NIC's table, and the chain of each stream.
+ * contexts - packets of blocks that have come: a NIC's table, and the chain of each stream.
  *
  * Purpose    Keeps what is known of a block that is neither executed nor executed at once. The
  *            table is a cache of 16 ways; what a full set forgets is sent again. Each stream has
- *            one more context of its own, the reserve, for block base: so progress never depends
- *            on the table.
+ *            one more context of its own, the reserve, for block base: so progress never depends on
+ *            the table.
  * Inputs     block_contexts_add, _remove; the chain's owner moves `base`.
  * Outputs    block_contexts_find; block_contexts_first and _next: a stream's, in BN order.
  * Ownership  The caller gives the table's memory (block_contexts_bytes) and owns each chain.
- * Threads    One caller at a time.
  * Time       An argument: a context that nobody used for 100 ms may be forgotten.
  * Units      BNs are 32 bits and wrap.
  * Limits     A chain has at most as many contexts as its window has blocks.

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * hello - how a stream of a reliable connection becomes one of blocks.
+ * hello - the negotiation by which a stream of a reliable connection becomes one of blocks.
  *
  * Purpose    The requester asks (HELLO) at a point where none of its PSNs is outstanding; the
  *            responder agrees (WELCOME) if it stands at the same point. A requester that hears
  *            nothing goes on with RC from the same PSN.
  * Inputs     hello_ask_begin, hello_ask_on_welcome, hello_ask_on_time; hello_judge.
  * Outputs    hello_ask_due, hello_answer_due: a HELLO, a WELCOME is to leave.
- * Ownership  The caller owns the structs.
- * Threads    One caller at a time; no globals.
  * Time       An argument; hello_ask_deadline says when hello_ask_on_time is wanted.
  * Units      Nanoseconds, PSNs.
  * Limits     Five HELLOs, unless the stream insists.

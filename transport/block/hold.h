@@ -8,8 +8,6 @@
  * Outputs    block_hold_first, block_hold_detach: the lowest position of a ring, and its payload.
  * Ownership  The caller gives the memory (block_hold_bytes). A slot that was detached stays taken
  *            until block_hold_release: a world may still copy out of it.
- * Threads    One caller at a time.
- * Time       Not used.
  * Units      Bytes; a ring is known by its last slot.
  * Limits     As many slots as given at init, each of one MTU; 64 slots in a ring.
  * Source     docs/block-transport.md.

@@ -10,7 +10,6 @@
  * Outputs    TSNs; block_path_lost and when it would say so; block_path_room and when there is
  *            some; block_path_deadline.
  * Ownership  Caller owns the struct and the records, and keeps the policy. Nothing is allocated.
- * Threads    One caller at a time; no globals.
  * Time       `now` is an argument and never goes back.
  * Units      Bytes as they count in a window; nanoseconds; TSNs are 24 bits and wrap.
  * Routes       A path that is silent to two probes in a row may use a route that is dead for ever,

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * paths - which route a block takes, out of the paths of one stream.
+ * paths - the choice of a path for each block, out of the paths of one stream.
  *
  * Purpose    Spreads blocks over the paths that have room, keeps small messages on the quickest
  *            one, and avoids those that do not answer.
  * Inputs     block_paths_choose for each block; block_paths_on_time.
  * Outputs    The path's number; which path is to be probed or left.
  * Ownership  Caller owns the struct and the paths. Nothing is allocated.
- * Threads    One caller at a time; no globals.
- * Time       `now` is an argument.
  * Units      Bytes as they count in a window.
  * Limits     16 paths: a path's number has 4 bits.
  * Source     docs/block-transport.md, "What the requester sends, and when" (paths) and "Timers".

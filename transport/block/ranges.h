@@ -7,8 +7,6 @@
  * Inputs     block_ranges_add for each WRITE and atomic that is begun, in posting order.
  * Outputs    block_ranges_clear_of.
  * Ownership  Caller owns the struct.
- * Threads    One caller at a time; no globals.
- * Time       Not used.
  * Units      Bytes; block numbers (BN) wrap.
  * Limits     BLOCK_RANGES WRITEs are compared; while there are more, nothing is placed early.
  * Source     docs/block-transport.md, "What the requester sends, and when" (D).

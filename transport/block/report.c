@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * report - what an answer says: the oldest blocks of a stream that are incomplete. See responder.h.
+ * report - the contents of an answer: the oldest blocks of a stream that are incomplete. See
+ * responder.h.
  */
 #include "transport/block/responder.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * requester - what leaves: re-sent packets first, then new ones in posting order.
+ * requester - packets that leave: re-sent ones first, then new ones in posting order.
  */
 #include "transport/block/requester_blocks.h"
 

@@ -9,7 +9,6 @@
  * Outputs    block_requester_next (one packet per pull), block_requester_completed (finished work).
  * Ownership  Caller gives the memory (block_requester_bytes) and owns the send queue. Nothing is
  *            allocated.
- * Threads    One caller at a time; no globals.
  * Time       `now` is an argument; block_requester_deadline says when on_time is wanted.
  * Units      Block numbers (BN) and receive numbers (RN) are 32 bits, TSNs 24; all wrap. Flight is
  *            counted in bytes, and a packet for packet_cost beside its payload.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * requester_blocks - what the files of a requester share: blocks under way, and what is missing of
- * them; for requester*.c only.
+ * requester_blocks - the common part of a requester's files: blocks under way, and their missing
+ * packets; for requester*.c only.
  */
 #ifndef TRANSPORT_BLOCK_REQUESTER_BLOCKS_H
 #define TRANSPORT_BLOCK_REQUESTER_BLOCKS_H

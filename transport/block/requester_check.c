@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * requester_check - what holds of a requester between two calls; walks through what is under way.
+ * requester_check - invariants of a requester between two calls; walks through all blocks under
+ * way.
  */
 #include "transport/block/requester_blocks.h"
 

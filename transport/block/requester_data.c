@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * requester_data - what READs and atomics brought home.
+ * requester_data - data of READs, and results of atomics, that have come.
  *
  * Each position is taken once. Data show that their request, and all before it, was executed.
  */

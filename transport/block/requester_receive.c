@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * requester_receive - what answers mean to a requester.
+ * requester_receive - answers that come to a requester.
  *
  * An answer is judged as a whole before anything of it counts: one that speaks of what never left
  * changes nothing.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * requester_resend - which positions of which blocks leave again, when, and on which path.
+ * requester_resend - positions of blocks that leave again: which ones, when, and on which path.
  *
  * A position is missing if the newest report of its block says so. It is lost if that report was
  * made after something had come that left no earlier on the same path, and a late packet would have

@@ -9,8 +9,6 @@
  *            _decline; _placed when a move is done; _executed for each block in its turn.
  * Outputs    block_responder_step: what block base is ready for. block_responder_answer.
  * Ownership  Caller owns the struct; contexts and held payloads lie in the NIC's.
- * Threads    One caller at a time; no globals.
- * Time       An argument wherever it matters.
  * Units      Block numbers (BN) and receive numbers (RN) are 32 bits and wrap.
  * Limits     A window of at most 1024 blocks. An answer names BLOCK_MISSING_MAX blocks without room
  *            for a context.

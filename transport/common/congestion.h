@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * congestion - how much one path may carry at a time, from what its round trips and losses say.
+ * congestion - the load that one path may carry at a time, from its round trips and losses.
  *
  * Purpose    A window in bytes and a pace: steered by queueing delay, cut by loss where the delay
  *            agrees, and competitive where somebody else keeps the queue full.
@@ -9,7 +9,6 @@
  * Outputs    congestion_window (bytes that may be in flight), congestion_rate (bytes a second).
  * Ownership  Caller owns the struct, one for each path of a queue pair; the policy stays in place.
  *            Nothing is allocated.
- * Threads    One caller at a time; no globals.
  * Time       Instants are arguments; it wants no timer of its own.
  * Units      Bytes as they count in a window (payload and packet_cost), nanoseconds, bytes a
  *            second. Integers only, so that a run in virtual time repeats everywhere.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rtt - how long a round trip takes: smoothed, its variation, its recent minimum, and the timers
- * that follow from it.
+ * rtt - the time of a round trip: smoothed, its variation, its recent minimum, and the timers that
+ * follow from it.
  *
  * Purpose    Turns samples of a path into its smoothed round trip, into the least one of the recent
  *            past, and into the times after which silence means something.
@@ -9,8 +9,6 @@
  *            answer.
  * Outputs    rtt_least_ns, rtt_pto_ns (when to probe), rtt_rto_ns (when to despair).
  * Ownership  Caller owns the struct. Nothing is allocated.
- * Threads    One caller at a time; no globals.
- * Time       `now` is an argument.
  * Units      Nanoseconds, 32 bits: a longer round trip counts as 4.29 s.
  * Limits     The minimum is kept by quarters of its window: it covers between three quarters of it
  *            and all of it. A path that is silent for longer keeps its last minimum.

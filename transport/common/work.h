@@ -6,8 +6,6 @@
  * Inputs     send_queue_reserve / send_queue_publish when a program posts.
  * Outputs    Three positions: oldest not completed, next to transmit, first free.
  * Ownership  The caller gives the slot memory and keeps it in place.
- * Threads    One caller at a time.
- * Time       Not used.
  * Units      Bytes; positions run free modulo 2^32 and are masked on access.
  * Limits     `limit` requests.
  * Source     IBTA Vol. 1 chapter 10.8 (work requests); numeric values as verbs programs know them.

@@ -6,8 +6,6 @@
  * Inputs     Datagrams of the connection manager, payload of messages, acknowledgements, time.
  * Outputs    Replies, packets (headers, and payload in place), events.
  * Ownership  feroce_board_bytes() of the caller's memory.
- * Threads    One caller at a time.
- * Time       An argument.
  * Units      Bytes, nanoseconds; IPv4 addresses in host order.
  * Limits     FEROCE_QPS_MAX queue pairs; payload in multiples of 4 bytes.
  * Source     The specification of FERoCE, 2.2, 2.4, 3.1 to 3.5, 3.10. docs/decisions/0029.

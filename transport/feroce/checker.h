@@ -5,9 +5,6 @@
  * Purpose    Compares messages with a pattern, and tells what is missing from what is wrong.
  * Inputs     Messages in the order of their completion.
  * Outputs    Counts, and where the first wrong byte is.
- * Ownership  The caller's struct.
- * Threads    One caller at a time.
- * Time       Not used.
  * Units      Bytes; words of 4 bytes.
  * Limits     2^32 words, then the pattern begins anew (2.6).
  * Source     The specification of FERoCE, 2.6.

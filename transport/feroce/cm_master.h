@@ -5,9 +5,6 @@
  * Purpose    One request at a time: send it, wait, send it once more, give up.
  * Inputs     What is wanted; replies; time.
  * Outputs    Messages with where they go; how it ended.
- * Ownership  The caller's struct and table.
- * Threads    One caller at a time.
- * Time       An argument.
  * Units      Nanoseconds; host order.
  * Limits     One request under way.
  * Source     The specification of FERoCE, 3.2. A reply counts only if it is of the request's type

@@ -5,9 +5,6 @@
  * Purpose    Judges a request, changes the table of queue pairs, and makes the reply.
  * Inputs     A decoded message that came to the board's address and port.
  * Outputs    What it did to a queue pair; replies with where they go.
- * Ownership  The caller's struct and table.
- * Threads    One caller at a time.
- * Time       Not used.
  * Units      Host order.
  * Limits     FEROCE_REPLIES_MAX replies wait; a request beyond them is lost and counted.
  * Source     The specification of FERoCE, 3.1, 11.4.

@@ -5,9 +5,6 @@
  * Purpose    Says when the next message begins, and what it is; fills payload with a pattern.
  * Inputs     What a host asks for (struct feroce_meta), time.
  * Outputs    Messages, payload.
- * Ownership  The caller's struct.
- * Threads    One caller at a time.
- * Time       An argument.
  * Units      Femtoseconds for the clock's cycle; nanoseconds; bytes.
  * Limits     Messages of multiples of 4 bytes.
  * Source     The specification of FERoCE, 2.6 (pattern), 3.8. A length of 0 is refused: ours.

@@ -5,9 +5,6 @@
  * Purpose    Opens queue pairs at boards, answers boards that open them, and closes them.
  * Inputs     What is wanted, datagrams of the connection manager, time.
  * Outputs    Messages with where they go; events that say what queue pairs have to do.
- * Ownership  The caller's struct.
- * Threads    One caller at a time.
- * Time       An argument.
  * Units      Nanoseconds; IPv4 addresses in host order.
  * Limits     FEROCE_STREAMS_MAX streams; one OPEN under way at a time; FEROCE_ANSWERS_MAX answers
  *            wait, a request beyond them is lost and counted.

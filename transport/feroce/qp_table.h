@@ -5,9 +5,6 @@
  * Purpose    A context for each queue pair, from OPEN to CLOSE or ERROR.
  * Inputs     What the connection manager and the retransmission unit decide.
  * Outputs    QPNs, contexts, and the 32 bytes that the board's spy port shows.
- * Ownership  The caller's struct.
- * Threads    One caller at a time.
- * Time       Not used.
  * Units      QPNs of the board: FEROCE_FIRST_QPN and up.
  * Limits     FEROCE_QPS_MAX queue pairs.
  * Source     The specification of FERoCE, 3.1 (pool), 3.3, 11.4 (latch).

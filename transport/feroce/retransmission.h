@@ -7,8 +7,6 @@
  * Inputs     Packets to store, ACKs and NAKs, visits in round robin, time.
  * Outputs    The packet that a visit sends; a queue pair that is given up; whether there is room.
  * Ownership  feroce_retransmission_bytes() of the caller's memory; packets are copied into it.
- * Threads    One caller at a time.
- * Time       An argument.
  * Units      Bytes, nanoseconds, PSNs of 24 bits.
  * Limits     Packets of one PMTU; slots of a power of two for each queue pair.
  * Source     The specification of FERoCE, 3.5. Where the RTL errs, this does what was meant; the

@@ -7,8 +7,6 @@
  * Inputs     cm_request and its neighbours from a program; cm_on_message; cm_on_time.
  * Outputs    cm_next_message; one event per message or expired timer; cm_deadline.
  * Ownership  Connections are the caller's memory, which stays in place until cm_release says so.
- * Threads    One caller at a time.
- * Time       An argument wherever it matters.
  * Units      Nanoseconds; GIDs of 16 bytes.
  * Limits     CM_STRAYS_MAX answers to messages that belong to nobody wait at a time.
  * Source     IBTA Vol. 1, 12.6 (messages: what an answer repeats of what it answers), 12.9 (state

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_match - which connection a message is about, whether the connection's peer can have sent it,
- * and which connection has the queue pair that it names.
+ * cm_match - the connection that a message is about. May the connection's peer have sent the
+ * message, and which connection has the queue pair that it names?
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * dcqcn - how fast a flow may send that is told of congestion: DCQCN's rate control.
+ * dcqcn - the rate of a flow that is told of congestion: DCQCN's rate control.
  *
  * Purpose    The reaction point. A congestion notification cuts the rate; while none comes, time
  *            and bytes that were sent raise it again, until it is the line's and nothing is
@@ -10,7 +10,6 @@
  *            leave), dcqcn_rate.
  * Ownership  Caller owns the struct, one for each flow; zeroed memory limits nothing. The policy
  *            stays in place. Nothing is allocated.
- * Threads    One caller at a time; no globals.
  * Time       Instants are arguments and do not go backwards. It wants no timer of its own: the next
  *            call makes up for the steps of timers.
  * Units      Bytes a second, bytes, nanoseconds. Integers only, so that a run in virtual time

@@ -7,7 +7,6 @@
  * Inputs     rc_requester_on_ack, rc_requester_on_response, rc_requester_on_time.
  * Outputs    rc_requester_next (one packet per pull), rc_requester_completed (finished work).
  * Ownership  Caller owns the struct and the send queue. Nothing is allocated.
- * Threads    One caller at a time; no globals.
  * Time       `now` is an argument; retry_at and resume_at say when on_time or next is wanted.
  * Units      PSNs are 24 bits and wrap; flight is counted in bytes, and a packet for its policy's
  *            packet_cost beside its payload.

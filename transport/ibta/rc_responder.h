@@ -6,8 +6,6 @@
  * Inputs     rc_responder_judge, then exactly one of _accept_* or _refuse, and _on_moved.
  * Outputs    rc_responder_next_reply: acknowledgements and READ/atomic responses in PSN order.
  * Ownership  Caller owns the struct and the array of resources.
- * Threads    One caller at a time; no globals.
- * Time       Not used.
  * Units      PSNs are 24 bits and wrap.
  * Limits     As many READs and atomics outstanding as there are resources.
  * Source     IBTA Vol. 1: 9.7.4 (request ladder), 9.7.5 (responses, duplicates),

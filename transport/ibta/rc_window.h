@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rc_window - how much a requester has in flight, and how much it may have; for rc_requester.c.
+ * rc_window - the bytes that a requester has in flight, and those that it may have; for
+ * rc_requester.c.
  *
  * Counted in bytes, with the policy's packet_cost for each packet. A path may set a limit (what the
  * peer's receive buffer holds); a loss sets one anywhere.

@@ -8,8 +8,6 @@
  * Outputs    Events per channel; questions; messages and deadlines of the manager below (cm.h).
  * Ownership  Ids, multicasts and events are the caller's memory: given as stock, given back through
  *            rdma_cm_next_released.
- * Threads    One caller at a time.
- * Time       An argument wherever it matters.
  * Units      Host byte order, but for addresses, which are 16 bytes: IPv6, or IPv4 mapped.
  * Limits     The stock: a request that finds it empty is dropped, and its sender repeats it.
  * Source     IBTA annex A11; the behaviour of Linux' rdma_cm as its programs know it

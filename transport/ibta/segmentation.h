@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * segmentation - how a message becomes packets: the operation and payload of its n-th packet; and
- * the operations that ask for a READ, an atomic or a FLUSH, and answer it.
+ * segmentation - the packets of a message: the operation and payload of its n-th packet; and the
+ * operations that ask for a READ, an atomic or a FLUSH, and answer it.
  *
  * Shared by RC, UC and UD requesters. Source: IBTA 9.2.1 table 38, 9.4 and 9.5.
  */

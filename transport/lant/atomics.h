@@ -9,7 +9,6 @@
  *            when memory was changed.
  * Ownership  The caller owns the struct, its memory and the table of ranges, and changes memory:
  *            one request at a time, and nothing else between its read and its write.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice.
  * Units      Local addresses, multiples of 8; operands of 8 bytes.
  * Limits     The table remembers a limited number of requests that may still be repeated. A request

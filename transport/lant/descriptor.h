@@ -7,9 +7,6 @@
  * Inputs     Bytes in memory, or writes of a program to the push slave of its queue.
  * Outputs    Fields and a verdict, or bytes.
  * Ownership  Values only; a submission belongs to the owner of its queue.
- * Threads    One caller at a time for each submission.
- * Time       Not used.
- * Units      Bytes.
  * Limits     1 to 2^26 - 1 bytes: 26 bits cannot say the 64 MB of the thesis (9.T).
  * Source     Lant 3.3.4.2, 5.2.3 and Table 5.2; specification 2.6, 3.2, 9.T. Bits 29 to 26 of
  *            `control` are the specification's.

@@ -7,8 +7,6 @@
  *            when an accelerator's operation failed.
  * Inputs     Failures (lant_errors_record); ERROR_REPORT packets of other nodes.
  * Outputs    lant_error_action; records; packets (lant_errors_next_report); a count of interrupts.
- * Ownership  A value.
- * Threads    One caller at a time.
  * Time       Only noted in the records.
  * Units      `initiator` is the name that the caller gave its operation.
  * Limits     The last LANT_ERRORS_MAX records. A report that was not sent before its record was

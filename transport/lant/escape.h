@@ -7,7 +7,6 @@
  * Inputs     lant_escape_put: a packet; lant_escape_release: an operation is registered.
  * Outputs    lant_escape_next_released: the packets of registered operations, oldest first.
  * Ownership  A value that has copies of the packets. `slots` of them are used.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice. A packet is dropped, silently, when it has waited for
  *            `patience`: its sender has no acknowledgement, and sends it again.
  * Units      Whole packets.

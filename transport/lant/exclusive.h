@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * exclusive - which initiator holds which of this node's addresses for an exclusive access.
+ * exclusive - addresses of this node that initiators hold for an exclusive access.
  *
  * Purpose    An exclusive load locks its address for one initiator; others are told LOCKED until
  *            that initiator's exclusive store has been written, or the lock is too old.
  * Inputs     Exclusive loads and stores that came from the network.
  * Outputs    A verdict for each. lant_exclusive_judge asks, lant_exclusive_apply does it.
- * Ownership  A value.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice: a lock expires.
  * Units      Local addresses; a lock is for 8 bytes.
  * Limits     LANT_EXCLUSIVES_MAX locks. When all are taken, a load is answered with LOCKED too.

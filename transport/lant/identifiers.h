@@ -7,7 +7,6 @@
  * Inputs     The time, and how long a number lives in the network.
  * Outputs    Whether the next number is free, and the number.
  * Ownership  A value; zeroed memory with `count` set is one that has given none.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice.
  * Units      `count` is a power of two, and at least 2.
  * Limits     A number counts as used until its half of all numbers has been left for a lifetime, so

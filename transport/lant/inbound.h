@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * inbound - where the answers of local memory are to be sent: the inbound message CAM.
+ * inbound - destinations of the answers of local memory: the inbound message CAM.
  *
  * Purpose    The bus to memory answers by a small local ID only. This table gives each pair of
  *            source node and bus ID a local ID. For each request it keeps the fields that its
@@ -9,8 +9,6 @@
  * Outputs    A local ID, or that the request must wait; the record of the request that was
  *            answered.
  * Ownership  A value. SHM requests and RDMA data packets share it.
- * Threads    One caller at a time.
- * Time       Not used.
  * Units      A local ID is the number of an entry.
  * Limits     LANT_INBOUND_ENTRIES_MAX entries and LANT_INBOUND_RECORDS_MAX records, within which
  *            both are configured. A request that finds no place is held, not dropped.

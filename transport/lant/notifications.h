@@ -6,9 +6,6 @@
  *            the FPGA's, has one.
  * Inputs     Sent operations, by the sender; arrived ones, by the receiver.
  * Outputs    The oldest notification.
- * Ownership  A value.
- * Threads    One caller at a time.
- * Time       Not used.
  * Units      Bytes; addresses are local to the node that has them, but for `destination`.
  * Limits     LANT_NOTIFICATIONS_MAX. Full: a sender or receiver keeps its notification, and asks
  *            again.

@@ -5,9 +5,6 @@
  * Purpose    One number for an operation: which source, and which of its operations; a hash of it.
  * Inputs     The source's node, the operation's 20 bits (lant_operation_of).
  * Outputs    42 bits, and a number for tables.
- * Ownership  Values only.
- * Threads    No state.
- * Time       Not used.
  * Units      Bits.
  * Limits     Tables of up to 2^32.
  * Source     Specification 2.11, 2.12.

@@ -7,7 +7,6 @@
  * Inputs     Operations as the work queues give them.
  * Outputs    An operation's packets: address, length, type; whether one may begin.
  * Ownership  A value. The sender (rdma_sender.h) changes the operations.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice.
  * Units      Bytes; offsets count packets of 512 bytes from the operation's base.
  * Limits     LANT_OPERATIONS_MAX.

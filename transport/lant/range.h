@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * range - which local memory peers may read and write.
+ * range - local memory that peers may read and write.
  *
  * Purpose    Says whether an access lies inside memory that is offered for it. An access outside is
  *            answered with DECERR.
  * Inputs     A table of ranges; an access.
  * Outputs    Yes or no.
  * Ownership  The caller's table; both targets (SHM, RDMA) only read it.
- * Threads    No state.
- * Time       Not used.
  * Units      Bytes of the node's local addresses, which have 42 bits.
  * Limits     LANT_RANGES_MAX ranges. An access lies inside one of them: it does not go on into the
  *            next, even if that follows at once.

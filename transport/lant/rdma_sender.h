@@ -9,7 +9,6 @@
  * Outputs    lant_rdma_next_...: a descriptor, its packets, the packet that tells a receiver that
  *            all have come, the local notification, an interrupt. lant_rdma_deadline.
  * Ownership  A value. The caller reads the program's memory, and keeps the notification queues.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice, which never go back.
  * Units      Bytes; offsets count packets of 512 bytes.
  * Limits     Those of the tables it has.

@@ -9,7 +9,6 @@
  * Outputs    Writes, with their places; answers (RDMA_ACK); the local notifications RECV and
  *            RECV_REG.
  * Ownership  A value. The caller gives the tombstones' memory and the table of ranges.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice. Memory may take its time: a packet goes into memory
  *            between _on_packet and _on_written.
  * Units      Bytes; local addresses of 42 bits.

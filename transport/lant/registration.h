@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * registration - which packets of which registered operations have come.
+ * registration - packets of registered operations that have come.
  *
  * Purpose    A row for each registered operation that is under way to this node, with a mask of its
  *            packets: so the receiver itself sees that an operation is complete, and knows
@@ -9,7 +9,6 @@
  *            is taken, and which is in memory.
  * Outputs    The row of a packet; whether it came before; whether its operation is complete.
  * Ownership  A value. Only `entries` rows and `mask_bits` bits of each mask are used.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice; lant_registrations_oldest gives the row that has been
  *            unused for longest.
  * Units      A bit of a mask is a packet of 512 bytes.

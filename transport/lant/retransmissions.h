@@ -5,9 +5,6 @@
  * Purpose    Keeps them in the order in which they failed.
  * Inputs     Failed packets.
  * Outputs    The oldest.
- * Ownership  A value.
- * Threads    One caller at a time.
- * Time       Not used.
  * Units      Offsets count packets of 512 bytes.
  * Limits     LANT_PARTIALS_MAX.
  * Source     Lant 5.2.3, Fig. 5.5; specification 2.8.

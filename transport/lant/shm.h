@@ -8,8 +8,6 @@
  * Inputs     Requests of CPU and accelerators; R and B packets; the time.
  * Outputs    A verdict for each request; packets (lant_shm_next_packet); the fate of requests
  *            (lant_shm_next_done), in the order in which it happens; whether a fence is passed.
- * Ownership  A value.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice. Cycles that a step takes are not counted here.
  * Units      Global addresses; data stands in the bytes of the beat, which is the 8 bytes around
  *            the address: a byte that is stored to address 5 is bits 47..40, strobe 0x20.

@@ -6,8 +6,6 @@
  * Inputs     An access; struct lant_shm_done of each of its beats.
  * Outputs    Requests; the data of a load; when the access is answered, and when it is done.
  * Ownership  Values; the bytes are the caller's.
- * Threads    One caller at a time.
- * Time       Not used.
  * Units      Bytes, the lowest address first.
  * Limits     1, 2 or 4 bytes, or a multiple of 8 up to LANT_SHM_ACCESS_MAX; the address is a
  *            multiple of 1, 2, 4 or 8 accordingly. Any other access needs a program that does it

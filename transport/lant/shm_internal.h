@@ -6,8 +6,6 @@
  * Inputs     -
  * Outputs    -
  * Ownership  The state is struct lant_shm.
- * Threads    One caller at a time.
- * Time       An argument.
  * Units      Those of shm.h.
  * Limits     For transport/lant/shm*.c only.
  * Source     Specification 2.3 to 2.5.

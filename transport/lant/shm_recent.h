@@ -7,7 +7,6 @@
  * Inputs     lant_shm_recent_add: a request is being done; lant_shm_recent_finish: its answer.
  * Outputs    lant_shm_recent_find.
  * Ownership  The caller gives the memory (lant_shm_recent_bytes).
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice. All are remembered equally long.
  * Units      Sequences of 29 bits, by source.
  * Limits     LANT_SHM_RECENT_MAX. The oldest makes room: only protection is lost, and counted.

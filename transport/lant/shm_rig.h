@@ -6,8 +6,6 @@
  * Inputs     -
  * Outputs    -
  * Ownership  A struct rig.
- * Threads    One caller at a time.
- * Time       An argument.
  * Units      Ticks.
  * Limits     For tests; after the headers that cmocka wants.
  * Source     -

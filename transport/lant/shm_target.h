@@ -9,7 +9,6 @@
  *            R or B packet when memory has answered.
  * Ownership  The caller owns the struct, the memory of its `recent`, the table of ranges and the
  *            inbound CAM, which RDMA uses as well.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice.
  * Units      Local addresses; a beat is the 8 bytes around its address.
  * Limits     A load that comes twice is simply done twice.

@@ -8,7 +8,6 @@
  * Inputs     struct world_config; requests of the two programs.
  * Outputs    Memory; the counts; what the initiators say.
  * Ownership  A struct world, which is large: static.
- * Threads    One caller at a time.
  * Time       A tick a step.
  * Units      Millionths of packets.
  * Limits     For tests; after the headers that cmocka wants.

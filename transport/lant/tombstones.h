@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * tombstones - which operations have been completed lately.
+ * tombstones - operations that have been completed lately.
  *
  * Purpose    A packet that comes late, or once more, to an operation that is complete is known
  *            again: it is not written, it opens nothing, and it can be acknowledged again.
@@ -8,7 +8,6 @@
  * Outputs    Whether an operation is remembered.
  * Ownership  The caller gives the memory (lant_tombstones_bytes): a simulated network interface
  *            remembers 256 operations, a live one 65,536, in 2.4 MB.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice. All tombstones live equally long.
  * Units      Operations of 20 bits; packets of 512 bytes.
  * Limits     LANT_TOMBSTONES_MAX. The oldest makes room: only protection is lost, and counted.

@@ -6,8 +6,6 @@
  *            timer. No addresses, no data.
  * Inputs     Packets as they leave; answers.
  * Outputs    The meaning of an answer for the row that it names; the row whose timer ends first.
- * Ownership  A value.
- * Threads    One caller at a time.
  * Time       Ticks of the caller's choice.
  * Units      Offsets count packets of 512 bytes.
  * Limits     LANT_ROWS_MAX. A timer is set in constant time if timeouts are equal, else it passes

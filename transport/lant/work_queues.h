@@ -6,10 +6,6 @@
  *            are cut into segments, so that small ones need not wait for all of a large one.
  * Inputs     lant_work_submit: a transfer; lant_work_on_segment: a segment has ended.
  * Outputs    lant_work_next: one operation to issue; whether all segments of a transfer have ended.
- * Ownership  A value.
- * Threads    One caller at a time.
- * Time       Not used.
- * Units      Bytes.
  * Limits     LANT_WORKS_MAX transfers in each queue. A large transfer counts towards
  *            LANT_PARENTS_MAX until its notification is taken, not only until it has been issued.
  * Source     Lant 5.2.3.1, 6.3; specification 2.6, 2.9, 9.H, 9.R, 9.S; LNI-68..73.
