@@ -7,7 +7,6 @@
  * Inputs     block_decode, block_encode, block_judge; block_is chooses between this and roce.h.
  * Outputs    A verdict that names what is wrong with bytes nobody should trust.
  * Ownership  A decoded packet points into the bytes it was decoded from.
- * Threads    No state.
  * Time       Not used; an answer says how long its echo was held.
  * Units      Bytes; BN and RN are 32 bits wide, QPNs and TSNs 24. TSNs have PSNs' arithmetic
  *            (transport/common/psn.h).

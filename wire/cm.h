@@ -7,8 +7,6 @@
  * Inputs     cm_decode, cm_encode; cm_addresses_decode, cm_addresses_encode.
  * Outputs    A verdict that names what is wrong with bytes nobody should trust.
  * Ownership  Everything is copied.
- * Threads    No state.
- * Time       Not used.
  * Units      Bytes; times as the exponent t of 4.096 us * 2^t.
  * Limits     Messages about alternate paths (LAP, APR) are CM_UNKNOWN_ATTRIBUTE. Other fields that
  *            RoCE has no use for are ignored when read, and written as 0: the MAD status, the

@@ -7,8 +7,6 @@
  * Inputs     Bytes; 0 to begin with, or the CRC of the bytes in front.
  * Outputs    The CRC.
  * Ownership  Nothing is kept.
- * Threads    No state.
- * Time       Not used.
  * Units      Bytes, or words of eight.
  * Limits     2^31 - 1 bytes a call.
  * Source     RFC 3720, 12.1.

@@ -5,9 +5,6 @@
  * Purpose    Between fields and the 128-bit words of the datapath, or the 64-bit words of software.
  * Inputs     Words as they stand on the wires, or in memory that software writes.
  * Outputs    Fields, or a verdict that names what is wrong.
- * Ownership  Values only.
- * Threads    No state.
- * Time       Not used.
  * Units      Bytes; a word is 16 of them. Byte k of a word is bits 8k+7..8k.
  * Limits     EXANEST_PAYLOAD_BYTES_MAX a packet, EXANEST_BLOCK_BYTES_MAX a block.
  * Source     Xirouchakis 3, 4.1, 5.2. Where it is silent or contradicts itself: the choices of the

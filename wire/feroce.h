@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * feroce - what FERoCE's front end says beside RoCEv2: how it exchanges queue pairs, its frames.
+ * feroce - formats of FERoCE's front end beside RoCEv2: its exchange of queue pairs, its frames.
  *
  * Purpose    The connection manager's messages (versions 3, 2 and 1) and the headers in front of a
  *            packet, between structs and bytes.
  * Inputs     Bytes of a UDP datagram that nobody should trust; or fields.
  * Outputs    Fields or a verdict; bytes.
- * Ownership  Values only.
- * Threads    No state.
- * Time       Not used.
  * Units      Bytes. All values are in host order, IPv4 addresses too (10.0.0.1 is 0x0a000001).
  * Limits     QPNs and PSNs of 24 bits: what is above them is cut.
  * Source     The specification of FERoCE, 2.1 (messages), 2.2 (frames), 2.7 (golden vectors).

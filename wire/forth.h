@@ -5,9 +5,6 @@
  * Purpose    Between fields and the 64-bit words that queue, FIFO and link carry.
  * Inputs     Words, bit 63 first on the link.
  * Outputs    Fields, or a verdict that names what is wrong.
- * Ownership  Values only.
- * Threads    No state.
- * Time       Not used.
  * Units      Payload in QWords of 8 bytes.
  * Limits     FORTH_WORDS_MAX QWords a packet, FORTH_NODES nodes.
  * Source     TR376 3.1.3 (request), 3.1.5, 3.3 (header, CRCs), 3.3.1 (credit). Where it is silent

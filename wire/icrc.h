@@ -6,9 +6,6 @@
  * Inputs     icrc_begin with the addresses, then icrc_extend over the bytes after the BTH.
  * Outputs    icrc_finish: the four bytes as they stand on the wire when stored little-endian.
  * Ownership  Nothing is kept.
- * Threads    No state.
- * Time       Not used.
- * Units      Bytes.
  * Limits     None beyond the IP total length of 65,535.
  * Source     IBTA Annex A17.3.3 (masked: TOS/traffic class, TTL/hop limit, flow label, IPv4 header
  *            checksum, UDP checksum, BTH byte 4; eight bytes of ones in front).

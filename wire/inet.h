@@ -7,8 +7,6 @@
  * Inputs     Addresses and ports, IPv4 identification, the UDP payload or its length.
  * Outputs    Header bytes in the caller's buffer, and their number.
  * Ownership  Nothing is kept.
- * Threads    No state.
- * Time       Not used.
  * Units      Bytes. Ports and identification in host order.
  * Limits     IP total length (IPv4) or payload length (IPv6) 65,535; no options, no fragments.
  * Source     RFC 791, RFC 8200, RFC 768, RFC 1071 (checksum); IBTA Annex A17.

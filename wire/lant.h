@@ -7,9 +7,6 @@
  *            carry a SECDED code; a CRC covers the packet.
  * Inputs     Flits as they stand on the datapath; their bit 63 is sent first.
  * Outputs    Fields, or a verdict that names what is wrong.
- * Ownership  Values only.
- * Threads    No state.
- * Time       Not used.
  * Units      Flits of 8 bytes; bytes. Byte 0 of a payload flit, its bits 7..0, has the lowest
  *            address.
  * Limits     LANT_PAYLOAD_BYTES_MAX a packet, 2^22 nodes of 2^42 bytes each.

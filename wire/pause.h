@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * pause - what Ethernet's frames of flow control say: LFC stops a link, PFC stops classes.
+ * pause - Ethernet's frames of flow control: LFC stops a link, PFC stops classes.
  *
  * Purpose    The fields of such a frame, which lines of the laboratory carry as a value.
- * Inputs     None.
- * Outputs    None.
- * Ownership  Values only.
- * Threads    No state.
  * Time       Not used; a quantum is 512 bit times of the link.
  * Units      Octets, quanta.
- * Limits     None.
  * Source     IEEE 802.3, clause 31, Annexes 31B (PAUSE) and 31D (PFC).
  */
 #ifndef WIRE_PAUSE_H

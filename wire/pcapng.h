@@ -6,9 +6,7 @@
  * Inputs     The packet as an inet_flow, identification, and the UDP payload (BTH .. ICRC).
  * Outputs    Encoded blocks in the caller's buffer, and their length.
  * Ownership  Nothing is kept.
- * Threads    No state.
  * Time       An argument: since the Unix epoch, in the interface's resolution (if_tsresol).
- * Units      Bytes.
  * Limits     A UDP payload longer than any packet is cut to BLOCK_PACKET_BYTES_MAX, which the file
  *            says (its snap length, and the original length of the packet).
  * Source     draft-ietf-opsawg-pcapng; link types as registered by tcpdump.org.

@@ -8,8 +8,6 @@
  *            roce_probe_encode for what two nonics say to each other.
  * Outputs    A verdict that names what is wrong with bytes nobody should trust.
  * Ownership  A decoded packet points into the bytes it was decoded from.
- * Threads    No state.
- * Time       Not used.
  * Units      Bytes; PSNs, QPNs and MSNs are 24 bits wide.
  * Limits     Payload of one packet at most ROCE_PAYLOAD_BYTES_MAX.
  * Source     IBTA Vol. 1 chapter 9 (BTH 9.2, ETHs 9.3, opcodes table 38); Annex A14 (XRC);

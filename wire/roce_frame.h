@@ -7,8 +7,6 @@
  * Inputs     Headers and payload, or their bytes already in one place; the flow they belong to.
  * Outputs    Bytes in the caller's buffer, as the UDP payload of the packet.
  * Ownership  Nothing is kept.
- * Threads    No state.
- * Time       Not used.
  * Units      Bytes. The IPv4 identification, which the ICRC covers, is 0.
  * Limits     BLOCK_PACKET_BYTES_MAX.
  * Source     IBTA Vol. 1, 5.2.13 (ICRC); Annex A17.3.3.

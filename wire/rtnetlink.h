@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * rtnetlink - what Linux tells of network interfaces and their addresses, and how it is asked.
+ * rtnetlink - Linux' messages about network interfaces and their addresses, and requests for them.
  *
  * Purpose    Between the messages of NETLINK_ROUTE and what they say: which interface is up and has
  *            a carrier, which has which address.
  * Inputs     What one call received from such a socket.
  * Outputs    One message after the other, or the verdict that there is no sense in the rest.
- * Ownership  Values only.
- * Threads    No state.
- * Time       Not used.
  * Units      Octets; integers are the host's.
  * Limits     Links and addresses alone; of a link its flags, of an address itself.
  * Source     Linux Documentation/userspace-api/netlink/intro.rst; rtnetlink(7), netlink(7).
