@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_newer - what Linux 6.17 added to the commands of the rdma_cm device, as librdmacm 60 and later
- * write them. The header that this is compiled with is older.
+ * cm_newer - additions of Linux 6.17 to the commands of the rdma_cm device, as librdmacm 60 and
+ * later write them. The header that this is compiled with is older.
  */
 #ifndef KERNEL_CM_NEWER_H
 #define KERNEL_CM_NEWER_H

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * describe - what the device and its port are: for verbs, sysfs and netlink, which say the same.
+ * describe - properties of the device and its port, the same for verbs, sysfs and netlink.
  *
- * Purpose    One place for each fact that several ways lead to.
+ * Purpose    One place for each fact that a program can ask for in several ways.
  * Inputs     A NIC, as it is now.
  * Outputs    The structures of ibv_query_device and ibv_query_port.
  * Ownership  The caller's.
  * Threads    Any; not with the live lock held.
- * Time       Not used.
  * Units      Of infiniband/verbs.h.
  * Source     ibv_query_device(3), ibv_query_port(3).
  */

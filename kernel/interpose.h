@@ -7,10 +7,8 @@
  *            one of ours, and otherwise call the next library's function of that name.
  * Inputs     libc's calls.
  * Outputs    libc's results.
- * Ownership  None.
  * Threads    Any; also signal handlers and children of vfork, which change nothing here but the
  *            addresses of functions.
- * Time       Not used.
  * Units      As libc.
  * Limits     Calls that libc makes inside itself (nftw, fts, posix_spawn's file actions) and system
  *            calls without libc go to the kernel. Where the kernel has a directory itself, open()

@@ -10,7 +10,6 @@
  *            dup2's numbers, and closed by whoever likes. Nothing has to be given back.
  * Threads    Any; also children of fork.
  * Time       Other programs are asked for what they have, for some seconds at most.
- * Units      Bytes.
  * Limits     Requests of 16 KB. Descriptors below 65536; a duplicate is answered only under the
  *            number that socket() gave. writev and sendmmsg are not looked at.
  * Source     netlink(7), docs/decisions/0032.

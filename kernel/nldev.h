@@ -8,7 +8,6 @@
  * Outputs    Messages in a buffer of the caller's, to be cut into datagrams.
  * Ownership  None: a request points into the program's bytes.
  * Threads    Any; no state.
- * Time       Not used.
  * Units      Bytes; numbers in the machine's byte order, as netlink has them.
  * Limits     Messages of NLDEV_DATAGRAM_BYTES: what does not fit a counters' message is left out,
  *            and entries of a dump are as many as the buffer has room for.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * nldev_device - what a request is answered from: the device, its port, its counters.
+ * nldev_device - answers about the device, its port and its counters.
  *
  * Each process has a NIC of its own, and a program that asks by netlink hardly uses its own. Where
  * a kernel would tell of all that is made on a device, and of all that it counted, the NICs of all

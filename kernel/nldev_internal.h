@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * nldev_internal - what the nldev*.c files share.
+ * nldev_internal - declarations that the nldev*.c files share.
  */
 #ifndef KERNEL_NLDEV_INTERNAL_H
 #define KERNEL_NLDEV_INTERNAL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * nldev_request - what a program asks for, judged.
+ * nldev_request - requests of a program: reading and judging them.
  */
 #include <errno.h>
 #include <rdma/rdma_netlink.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * nldev_rows - what is told of queue pairs, completion queues and so on: a row for each value.
+ * nldev_rows - reports on queue pairs, completion queues and so on: a row for each value.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -7,8 +7,6 @@
  * Outputs    The NIC. Reasons why there is none, to stderr.
  * Ownership  Ours, until the process ends.
  * Threads    Any. No call is a point where a program's thread may be cancelled.
- * Time       Not used.
- * Units      None.
  * Limits     One NIC. A child of fork gets one of its own.
  */
 #ifndef KERNEL_PROCESS_H

@@ -8,8 +8,6 @@
  * Ownership  Everything returned is static or the caller's.
  * Threads    Any. Contents of the NIC take the process's and the live lock; finding most paths
  *            takes none and makes no NIC.
- * Time       Not used.
- * Units      Bytes.
  * Limits     SYSFS_PATH_BYTES for a path of ours; SYSFS_VALUE_BYTES for what a file holds.
  * Source     Linux Documentation/ABI/stable/sysfs-class-infiniband.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * sysfs_values - what the virtual files hold.
+ * sysfs_values - the contents of the virtual files.
  */
 #include "kernel/sysfs_values.h"
 

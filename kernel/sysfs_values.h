@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * sysfs_values - what the virtual files of sysfs_tree.c hold, from the process's NIC.
+ * sysfs_values - the contents of the virtual files of sysfs_tree.c, from the process's NIC.
  */
 #ifndef KERNEL_SYSFS_VALUES_H
 #define KERNEL_SYSFS_VALUES_H

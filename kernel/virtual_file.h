@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * virtual_file - what a node of sysfs.h looks like to a program: descriptors, status, directories.
+ * virtual_file - nodes of sysfs.h as a program sees them: descriptors, status, directories.
  *
  * Purpose    Answers libc's calls about paths for the virtual files.
  * Inputs     Nodes that sysfs_find found.
  * Outputs    Results as libc has them: -1 or NULL with errno.
  * Ownership  Descriptors and streams are the caller's to close. A descriptor is a memfd that is
- *            named after its path, so nothing has to be remembered: it may be duplicated,
- *            inherited, and closed by whoever likes.
+ *            named after its path, so nothing has to be remembered: any process that has it may
+ *            duplicate, inherit or close it. The working directory can be a virtual one: then the
+ *            kernel's is a directory of that name that was removed as soon as it was entered. So
+ *            children inherit it, also over exec, and it ends with the last process that works in
+ *            it.
  * Threads    Any.
  * Time       Files are as old as the directory they lie in.
- * Units      Bytes.
- *            The working directory can be a virtual one: then the kernel's is a directory of that
- *            name that was removed as soon as it was entered. So children inherit it, also over
- *            exec, and it ends with the last process that works in it.
  * Limits     To enter a virtual directory takes a place where directories can be made (/dev/shm,
  *            /tmp or /var/tmp).
  * Source     open(2), stat(2), readdir(3); Linux fs/kernfs for what is refused.
