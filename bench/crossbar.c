@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * crossbar - how fast the laboratory moves packets through crossbars under full load.
+ * crossbar - the laboratory's speed with packets through crossbars under full load.
  *
  * usage: crossbar PORTS PACKETS [SWITCHES [LOAD]]
  *

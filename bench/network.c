@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * network - how fast the laboratory moves packets through a network under full load.
+ * network - the laboratory's speed with packets through a network under full load.
  *
  * usage: network TOPOLOGY PACKETS [LOAD [none]]
  *        network TOPOLOGY --graph

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * topology - which vertices are joined, and which way a packet goes.
+ * topology - vertices, the links that join them, and the way that a packet goes.
  *
  * Purpose    A network as a value: end nodes, switches, the links between their ports, and for
  *            every vertex and destination the port by which a packet leaves.

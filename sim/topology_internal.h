@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * topology_internal - how topologies are put together.
+ * topology_internal - the construction of topologies.
  *
  * A builder takes memory, says how many ports each vertex has, and then joins ports, each port
  * exactly once. Where routes are arithmetic it also writes the labels.

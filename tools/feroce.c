@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * nonic feroce - which of its three parts is meant; starts the receiver, a program of its own.
+ * nonic feroce - the choice between its three parts; starts the receiver, a program of its own.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * feroce_data - where the payload of a board's messages comes from.
+ * feroce_data - the source of the payload of a board's messages.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * library - what this room has to do with the process's NIC: it hears of its events, and has locks
- * and objects of which a fork and netlink have to know.
+ * library - the ties between this room and the process's NIC: events of the NIC, and the locks and
+ * objects of this room that a fork and netlink have to know.
  *
  * The lists of verbs objects outlive a fork, but a child's NIC has none of its parent's: only what
  * is of the NIC that is asked about counts. Nor does what is left of a context that was closed,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * newer - what rdma-core added to verbs.h after version 44, as far as our functions look at it.
+ * newer - additions of rdma-core to verbs.h after version 44, as far as our functions read them.
  * docs/decisions/0030.
  *
  * The header that this is compiled with may be of version 44 or newer, and declare some of it, too.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * world - what verbs/ and kernel/ need of a world: a NIC that programs can use (struct live).
+ * world - the functions of a world that verbs/ and kernel/ call: a NIC that programs can use
+ * (struct live).
  *
  * Purpose    The contract between those who answer a program's calls and those who have time, a
  *            network and other processes. It is kept by functions of these names and nothing else:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * on_chip - how much memory of the chip connections take.
+ * on_chip - the memory of the chip that connections take.
  *
  * Source: csRNA 4.7, table 1; specification A14, CSR-42.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * pending_table - which queue pairs have requests waiting: the pending record table, a memory of
- * 3 * oocap entries that is also found by its contents.
+ * pending_table - queue pairs with requests that wait: the pending record table, a memory of 3 *
+ * oocap entries that is also found by its contents.
  *
  * The source writes an entry at the address (channel * oocap + index) of the request that missed.
  * If that request is answered while later ones of its queue pair wait, its index is free again, and

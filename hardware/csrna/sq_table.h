@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * sq_table - where the next work request of every queue pair lies, on the chip: so that it can be
- * read without the queue pair's context.
+ * sq_table - the place of the next work request of every queue pair, kept on the chip, so that the
+ * request can be read without the queue pair's context.
  *
  * Purpose    Keeps address and offset of every send queue: 10 bytes each.
  * Limits     The capacity, SQ_TABLE_MAX at most. All send queues are equally long: 10 bytes have no

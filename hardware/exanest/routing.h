@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * routing - which port of an FPGA's crossbar a packet leaves by.
+ * routing - the port of an FPGA's crossbar by which a packet leaves.
  *
  * Purpose    Two levels, and an address map that is data: to another QFDB, to another FPGA of this
  *            one, or to the block that owns the address.

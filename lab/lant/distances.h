@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * distances - how far packets go in tori, fat trees and dragonflies.
+ * distances - distances that packets go in tori, fat trees and dragonflies.
  *
  * Purpose    Routes packets hop by hop, as the switch does (hardware/lant/routing.h), and counts.
  * Outputs    Switches crossed; their mean over all pairs of nodes, or over random ones.

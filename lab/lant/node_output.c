@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * node_output - which packet leaves a node next, and the DMA engine that reads memory for it.
+ * node_output - the packet that leaves a node next, and the DMA engine that reads memory for it.
  */
 #include "lab/lant/node.h"
 

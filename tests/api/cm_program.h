@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * cm_program - what a program without librdmacm does with the rdma_cm device: commands as the
- * kernel takes them, and both ends of a connection in one process. Uids are 0x11 of listeners, 0x22
- * of who connects, 0x33 of who was connected to.
+ * cm_program - a program that uses the rdma_cm device without librdmacm: commands as the kernel
+ * takes them, and both ends of a connection in one process. Listeners have uid 0x11, the active end
+ * of a connection has 0x22, the passive one 0x33.
  */
 #ifndef TESTS_API_CM_PROGRAM_H
 #define TESTS_API_CM_PROGRAM_H

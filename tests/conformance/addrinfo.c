@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * addrinfo - what no program of rdma-core's own calls: the newest functions of librdmacm.
+ * addrinfo - the newest functions of librdmacm, which no program of rdma-core's own calls.
  *
  * Goal    rdma_write_cm_event and rdma_resolve_addrinfo do what their man pages say.
  * Method  Compiled by dev/rdma-core-head with the headers and the librdmacm of the checkout.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * wrap - what a program knows of the calls that fail under it (wrap.c).
+ * wrap - for programs: the calls that fail under them (wrap.c).
  */
 #ifndef TESTS_FAILS_WRAP_H
 #define TESTS_FAILS_WRAP_H

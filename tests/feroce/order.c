@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * order - how many receives has a queue pair when it is told to go to RTR?
+ * order - the number of receives that a queue pair has when it is told to go to RTR.
  *
  * Preloaded before libibverbs. Instead of letting it go there, it is stopped, so that each receive
  * completes; the number is said on standard error, and the program is told that RTR failed.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * fake_world - what a live NIC asks of the machine, answered from the fuzzer's input: who serves a
- *              port, what time it is, which addresses there are, a random number.
+ * fake_world - the machine under a live NIC, made from the fuzzer's input: the process that serves
+ * a port, the time, the addresses, a random number.
  *
  * The calls are taken by the linker (-Wl,--wrap=...).
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * victim - what the victims of tests/hostile have in common: a device, and a queue pair connected
- * to itself or to another process.
+ * victim - the common part of the victims of tests/hostile: a device, and a queue pair connected to
+ * itself or to another process.
  */
 #ifndef TESTS_HOSTILE_VICTIM_H
 #define TESTS_HOSTILE_VICTIM_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_flow_scenario_test - how fast a stream of blocks is on a network that loses and reorders.
+ * block_flow_scenario_test - the speed of a stream of blocks on a network that loses and reorders.
  *
  * Goal    A lost packet costs itself: one in 100, or in 30, hardly shows in the goodput, nor do
  *         late ones; several paths carry what they carry alone, one after the other; without loss

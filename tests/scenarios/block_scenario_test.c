@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * block_scenario_test - what a program can observe does not depend on what its connection speaks.
+ * block_scenario_test - the same observations of programs over RC and over blocks.
  *
  * Goal    The same programs, posted to both ends of a connection of RC, and of ones of blocks that
  *         are placed early or held, end with the same completions and, if nothing failed, the same
@@ -8,8 +8,7 @@
  *         nothing of a later WRITE shows before all of an earlier one.
  * Method  Two NICs in virtual time. The seed draws a program for each end, or for one of them,
  *         which then may have a request that has to fail, and a bad network. Targets of WRITEs,
- *         READs and atomics overlap at will.
- *         Replay and more worlds: tests/scenarios/seeds.h.
+ *         READs and atomics overlap at will. Replay and more worlds: tests/scenarios/seeds.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * seeds - which worlds a scenario test runs, and how one that failed is run again.
+ * seeds - the worlds that a scenario test runs, and the way to run a failed one again.
  *
  * Purpose    One command line for all of them:
  *                --seed N                     one world

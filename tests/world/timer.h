@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * timer - when an engine wants to be told the time, as an event of the world.
+ * timer - the deadline of an engine as an event of the world.
  *
  * The kernel counts picoseconds, engines nanoseconds: sim_instant is the time that they are told.
  */

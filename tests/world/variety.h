@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * variety - which faults struck in all the worlds of a test: one that never did has proved nothing.
+ * variety - faults that struck in all the worlds of a test: one that never did has proved nothing.
  */
 #ifndef TESTS_WORLD_VARIETY_H
 #define TESTS_WORLD_VARIETY_H
