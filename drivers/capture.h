@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * capture - every packet of the process into one pcapng file.
+ * capture - a pcapng file of every packet of the process.
  *
  * Purpose    `nonic run --capture FILE.pcapng`: RoCEv2 that Wireshark reads, whatever carried it.
  * Inputs     Packets as they leave and arrive.
  * Outputs    A file that is whole blocks at any time.
  * Ownership  capture_open allocates, capture_close frees; NULL stands for "no capture" in every
  *            call.
- * Threads    One caller at a time.
  * Time       Each packet is stamped when it is recorded.
- * Units      Bytes.
  * Limits     CAPTURE_BUFFER_BYTES wait in memory at most.
  * Source     wire/pcapng.h.
  */
@@ -27,7 +25,8 @@ struct capture;
  * alone: the process number goes in front of the extension, and stderr says so. NULL with a reason
  * in `error`. */
 struct capture *capture_open(const char *path, char *error, size_t error_bytes);
-/* In a child of fork: the file is its parent's, and closed. NULL: nothing. */
+/* For a child of fork, which has closed the file, since it is the parent's: nothing more is
+ * written. NULL: does nothing. */
 void capture_forget(struct capture *capture);
 void capture_close(struct capture *capture);
 
@@ -41,7 +40,7 @@ void capture_pieces(struct capture *capture, const struct inet_flow *flow,
                     struct inet_variant variant, const uint8_t *headers, size_t headers_bytes,
                     const uint8_t *payload, size_t payload_bytes);
 
-/* Writes what waits in memory. */
+/* Writes the packets that wait in memory. */
 void capture_flush(struct capture *capture);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/instant.h"
 
-/* Monotonic time, what engines count in. */
+/* Monotonic time, by which engines count. */
 static inline struct instant clock_now(void)
 {
     struct timespec now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * feroce_internal - what the files of feroce_port share.
+ * feroce_internal - the structs and functions that the files of feroce_port share.
  */
 #ifndef DRIVERS_FEROCE_INTERNAL_H
 #define DRIVERS_FEROCE_INTERNAL_H
@@ -17,7 +17,7 @@
 #define FEROCE_RECEIVE_MAX       32
 #define FEROCE_RECEIVE_BYTES_MAX 2048 /* Acknowledgements and messages are shorter. */
 
-/* Whoever a packet goes to; faults hold packets for it. */
+/* A host that packets go to; faults hold packets for it. */
 struct feroce_way {
     struct link link; /* For drivers/faults.h, which looks at nothing in it. */
     uint32_t ip;
@@ -30,7 +30,7 @@ struct feroce_entry {
     uint8_t headers[ROCE_HEADERS_BYTES_MAX];
     uint32_t header_bytes, payload_bytes;
     const uint8_t *payload;
-    bool is_whole; /* The payload is all there is, ICRC included. */
+    bool is_whole; /* The payload is the whole packet, ICRC included. */
     uint8_t icrc[ROCE_ICRC_BYTES];
     uint16_t number;                           /* The board's identification. */
     uint8_t frame[FEROCE_FRAME_HEADERS_BYTES]; /* With a raw socket; Ethernet's part is not sent. */
@@ -47,23 +47,23 @@ struct feroce_capture;
 struct feroce_port {
     struct feroce_port_config config;
     int cm_in, cm_out, data_out, data_in;
-    int raw; /* -1, or the socket that IP headers of ours go out by. */
+    int raw; /* The socket for packets with IP headers of ours; -1: none. */
     struct feroce_way ways[FEROCE_QPS_MAX]; /* By queue pair. */
     struct feroce_entry batch[FEROCE_BATCH_MAX];
     uint32_t batch_count;
     struct faults *faults_out, *faults_in; /* NULL: none. */
     struct feroce_way right, wrong;        /* The ICRC's verdict on datagrams that are held. */
-    bool has_released;                     /* One of them is being read. */
+    bool has_released;                     /* One of these datagrams is being read. */
     struct feroce_capture *capture;        /* NULL: none. */
     uint16_t identification;               /* The board's next one. */
     struct feroce_port_counters counters;
-    /* What was received and not yet handed on: of the one socket or the other. */
+    /* Datagrams that one of the two sockets received, and that were not yet handed on. */
     struct mmsghdr messages[FEROCE_RECEIVE_MAX];
     struct iovec vectors[FEROCE_RECEIVE_MAX];
     struct sockaddr_in sources[FEROCE_RECEIVE_MAX];
     uint8_t bytes[FEROCE_RECEIVE_MAX][FEROCE_RECEIVE_BYTES_MAX];
     uint32_t received, next;
-    uint32_t data_reads;     /* Since messages were looked for. */
+    uint32_t data_reads;     /* Reads of data since we looked for messages. */
     bool received_cm, again; /* `again`: the last one is handed on a second time. */
 };
 
@@ -71,8 +71,8 @@ struct feroce_port {
 struct feroce_capture *feroce_capture_open(const struct feroce_port_config *config, char *error,
                                            size_t error_bytes);
 void feroce_capture_close(struct feroce_capture *capture);
-/* A UDP payload that leaves: as the board would have sent it. `has_icrc`: its last four bytes are
- * made anew for the identification. */
+/* Records a UDP payload that leaves, as the board would have sent it. `has_icrc`: its last four
+ * bytes are made anew for the identification. */
 void feroce_capture_sent(struct feroce_port *port, const struct inet_flow *flow,
                          uint16_t identification, const uint8_t *bytes, size_t count,
                          bool has_icrc);
@@ -80,7 +80,7 @@ void feroce_capture_came(struct feroce_port *port, const struct inet_flow *flow,
                          uint16_t identification, const uint8_t *bytes, size_t count);
 void feroce_capture_flush(struct feroce_capture *capture);
 
-/* Ethernet, IP and UDP headers of what the board sends; the MACs are left 0. */
+/* Ethernet, IP and UDP headers of a packet that the board sends; the MAC addresses stay 0. */
 struct feroce_frame feroce_port_frame(const struct feroce_port *port, const struct inet_flow *flow,
                                       uint16_t identification);
 

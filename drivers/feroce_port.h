@@ -2,19 +2,19 @@
  *
  * feroce_port - the sockets of a FERoCE board that is an ordinary process.
  *
- * Purpose    The board's packets and messages on a UDP wire, byte for byte from the UDP header on,
- *            and what comes back.
+ * Purpose    Sends the board's packets and messages over UDP, byte for byte from the UDP header on,
+ *            and receives datagrams.
  * Inputs     Packets and messages of transport/feroce/board.h; datagrams.
- * Outputs    Datagrams; what was received; a capture of the frames that the board would have sent.
+ * Outputs    Datagrams that leave, and those that came; a capture of the frames that the board
+ *            would have sent.
  * Ownership  feroce_port_open allocates, feroce_port_close frees (NULL: nothing). A packet's
  *            payload stays where it is until feroce_port_flush.
- * Threads    One caller at a time.
  * Time       Captures are stamped here; faults are told the time.
  * Units      IPv4 addresses and ports in host order; bytes.
  * Limits     FEROCE_BATCH_MAX packets wait for a flush.
  * Source     The specification of FERoCE, 8.1. An unprivileged socket sends identification 0 (the
- *            index within a segmented call), where a board of 2026 counts: the ICRC covers what
- *            is sent. A raw socket counts.
+ *            index within a segmented call), where a board of 2026 counts up: the ICRC covers the
+ *            number that is sent. A raw socket counts up.
  */
 #ifndef DRIVERS_FEROCE_PORT_H
 #define DRIVERS_FEROCE_PORT_H
@@ -41,15 +41,15 @@ struct feroce_port_config {
 
 struct feroce_port_counters {
     uint64_t packets, bytes; /* Sent, from the BTH on, ICRC included. */
-    uint64_t calls;          /* That sent them. */
+    uint64_t calls;          /* System calls that sent them. */
     uint64_t refused;        /* Datagrams that the system did not take, */
     int refused_why;         /* with the last errno. */
-    uint64_t dropped, held;  /* By faults: what left, */
-    uint64_t dropped_in;     /* and what came. */
+    uint64_t dropped, held;  /* By faults: of packets that leave, */
+    uint64_t dropped_in;     /* and of datagrams that come. */
     uint64_t received;       /* Datagrams. */
 };
 
-/* What came. */
+/* A datagram that came. */
 struct feroce_datagram {
     bool is_cm;
     bool icrc_is_right;
@@ -69,7 +69,7 @@ void feroce_port_close(struct feroce_port *port);
 /* Takes a packet for the next flush, which comes by itself when FEROCE_BATCH_MAX wait. */
 void feroce_port_send(struct feroce_port *port, const struct feroce_packet *packet,
                       struct instant now);
-/* Sends what waits, and what faults held back until now. */
+/* Sends the packets that wait, and those that faults held back until now. */
 void feroce_port_flush(struct feroce_port *port, struct instant now);
 
 void feroce_port_send_cm(struct feroce_port *port, const uint8_t bytes[FEROCE_CM_BYTES],
@@ -79,10 +79,10 @@ void feroce_port_send_cm(struct feroce_port *port, const uint8_t bytes[FEROCE_CM
 MUST_USE bool feroce_port_receive(struct feroce_port *port, struct instant now,
                                   struct feroce_datagram *datagram);
 
-/* Sleeps until something comes, or for so long. False: a signal came. */
+/* Sleeps until a datagram comes, or for `most_ns` nanoseconds. False: a signal came. */
 bool feroce_port_wait(struct feroce_port *port, uint64_t most_ns);
 
-/* When something that faults held back is due. */
+/* When a packet or datagram that faults held back is due. */
 struct instant feroce_port_deadline(struct feroce_port *port);
 
 const struct feroce_port_counters *feroce_port_counters(const struct feroce_port *port);

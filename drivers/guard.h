@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * guard - the program's memory, touched by us, may be gone.
+ * guard - copies to and from memory of the program that may be gone.
  *
- * Purpose    Copies to and from a registered region whose pages were unmapped without ibv_dereg_mr
- *            fail, where a plain one would end the program: a NIC that pins pages does not notice.
+ * Purpose    A program may unmap pages of a registered region without ibv_dereg_mr. A guarded copy
+ *            to or from such pages fails, where a plain copy would end the program. (Hardware pins
+ *            the pages, and notices nothing.)
  * Inputs     guard_install, once a device is opened; guard_copy, guard_touch and the atomics.
  * Outputs    False: the memory is not there.
- * Ownership  The program's handlers of SIGSEGV and SIGBUS stay its own: faults that are not ours go
- *            to whoever was there before.
+ * Ownership  The program's handlers of SIGSEGV and SIGBUS stay its own: a fault that is not ours
+ *            goes to the handler that was there before.
  * Threads    Any. The signals must not be blocked in a thread that copies.
  * Time       Not used. Nothing is added to a copy that does not fault: as the kernel does for its
  *            own copies from user memory, each instruction that may fault is in a table of the
  *            linker, with the place to go on at.
- * Units      Bytes.
  * Limits     x86-64. A program that installs handlers later takes faults over, ours too.
  * Source     docs/decisions/0016.
  */
@@ -31,7 +31,7 @@
 /* Puts our handlers in front of the program's, unless they are there. */
 void guard_install(void);
 
-/* What is between the quotes may fault, and then control goes on at the label `gone`. */
+/* The instructions `code` may fault; if one does, control goes on at the label `gone`. */
 #define GUARDED(code) GUARD_BEGIN code GUARD_END
 #define GUARD_BEGIN   "661:\n\t"
 #define GUARD_END                                                                                  \
@@ -44,11 +44,12 @@ void guard_install(void);
 /* The processor has fast string instructions (ERMS). Set by guard_install. */
 extern bool guard_fast_strings;
 
-/* From so many bytes on they are the fastest; behind them come so many in ordinary stores. */
+/* String instructions are the fastest way from GUARD_STRING_BYTES on. The last GUARD_TAIL_BYTES are
+ * copied after them, by ordinary stores. */
 #define GUARD_STRING_BYTES 2048u
 #define GUARD_TAIL_BYTES   64u
 
-/* Copies so many bytes at an offset, by two instructions. */
+/* Copies the bytes that fit into `register`, by a load and a store. */
 #define GUARDED_MOVE(load, store, register)                                                        \
     __asm__ goto(GUARDED(load " (%1), " register "\n\t" store " " register ", (%0)")               \
                  :                                                                                 \
@@ -56,10 +57,11 @@ extern bool guard_fast_strings;
                  : "memory", "rax", "xmm0"                                                         \
                  : gone)
 
-/* In ascending order, the last bytes last: programs poll memory for them, and the processor keeps
- * the order of stores by itself (x86-64 is total store order; a string instruction may reorder its
- * own, but not with those behind it). Nothing is stored twice, as the program may have overwritten
- * it. False: some of the bytes are not there; of those before them some were copied. */
+/* Copies in ascending order, the last bytes last: programs poll memory for them, and the processor
+ * keeps the order of stores by itself (x86-64 is total store order; a string instruction may
+ * reorder its own, but not with those behind it). Nothing is stored twice, as the program may have
+ * overwritten it. False: some of the bytes are not there, and some of those in front of them were
+ * copied. */
 MUST_USE static inline bool guard_copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
     if (bytes >= GUARD_STRING_BYTES && guard_fast_strings) {
@@ -106,7 +108,7 @@ gone:
     return false;
 }
 
-/* Is the byte there, to be read? */
+/* Can the byte be read? */
 MUST_USE static inline bool guard_touch(const uint8_t *at)
 {
     __asm__ goto(GUARDED("movb (%0), %%al") : : "r"(at) : "rax" : gone);
@@ -115,7 +117,8 @@ gone:
     return false;
 }
 
-/* If `*expected` is there it becomes `wanted`; `*expected` becomes what was there before. */
+/* If `*at` equals `*expected`, it becomes `wanted`; `*expected` becomes the value that was at `at`
+ * before. False: the memory is not there. */
 MUST_USE static inline bool guard_compare_swap(uint64_t *at, uint64_t *expected, uint64_t wanted)
 {
     __asm__ goto(GUARDED("movq (%1), %%rax\n\t"

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * habit - what a program does again and again, and what a live NIC makes of it.
+ * habit - the regular doings of a program, and the decisions that a live NIC bases on them.
  *
  * Purpose    Decides who drives the NIC, which posts wait for company, when to send, when to look
- *            at the clock and at sockets, what is worth being done in a peer's memory directly, and
+ *            at the clock and at sockets, which accesses to a peer's memory are done directly, and
  *            how long the thread naps.
- * Inputs     What the program did: a post, a poll, what the poll found.
+ * Inputs     The program's doings: posts, polls, and whether a poll found completions.
  * Outputs    Verdicts; live_progress.c and live_transmit.c act on them.
  * Ownership  One struct habit a NIC, in the NIC's memory.
- * Threads    One caller at a time.
  * Time       An argument.
  * Units      Nanoseconds, bytes, polls.
  * Limits     The constants below.
@@ -22,10 +21,10 @@
 
 #include "base/instant.h"
 
-/* Packets taken in between two looks at what wants to go out. */
+/* Packets that are taken in between two looks at queue pairs that want to send. */
 #define HABIT_QUANTUM 32
-/* Rounds of a program before we believe that it polls; each time it turned out that it had stopped
- * with packets waiting, we want to see this many times more. */
+/* Rounds of a program before we believe that it polls. Each time it turned out that it had stopped
+ * with packets waiting, we want to see HABIT_BELIEF_LOST_FACTOR times as many. */
 #define HABIT_POLLS_TO_BELIEVE     32
 #define HABIT_BELIEF_LOST_FACTOR   8
 #define HABIT_POLLS_TO_BELIEVE_MAX (1u << 20)
@@ -34,14 +33,15 @@
 #define HABIT_DEFER_MAX 2
 /* Rounds of a polling program between two looks at the clock while nothing comes in. */
 #define HABIT_ROUNDS_PER_CLOCK 16
-/* Rounds that bring something between two looks at timers: who was stopped finds that all have run
- * out, and what came meanwhile is read first. */
+/* Rounds that bring packets between two looks at timers. A program that was stopped finds that all
+ * timers have run out, but first reads the packets that came meanwhile. */
 #define HABIT_ROUNDS_PER_TIME 64
 /* Rounds of a busy thread between two looks at UDP sockets that no peer is known to use. */
 #define HABIT_ROUNDS_PER_UDP 16
 
-/* This number of posts in company, each polled for within this time, make a habit; this number
- * alone end it. A post waits for company for a few polls at most (docs/decisions/0009). */
+/* HABIT_POSTS_TO_BELIEVE posts in company, each polled for within HABIT_POST_POLLED_NS, make a
+ * habit; HABIT_LONE_POSTS_MAX single posts end it. A post waits for company for HABIT_HOLDS_MAX
+ * polls at most (docs/decisions/0009). */
 #define HABIT_POSTS_TO_BELIEVE 64
 #define HABIT_POST_POLLED_NS   500
 #define HABIT_LONE_POSTS_MAX   16
@@ -50,8 +50,8 @@
  * the peer copies meanwhile. */
 #define HABIT_LARGE_BYTES 2048
 
-/* Direct placement costs a system call a packet: worth it only up to here, and only while the
- * program waits for each write instead of posting many. */
+/* Direct placement costs a system call a packet. It is worth that only up to this size, and only
+ * while the program waits for each write instead of posting many. */
 #define HABIT_PLACE_BYTES_MAX    65536
 #define HABIT_PLACE_UNPOLLED_MAX 4
 /* A READ that is fetched takes one copy; one that is answered by packets takes two, and so does
@@ -67,19 +67,20 @@
 #define HABIT_SMALL_READS_MAX    4
 
 /* How often the thread looks whether the program still polls, and how many rounds in between are
- * polling: one that looks in once a millisecond leaves the work to the thread. */
+ * polling: a program that polls once a millisecond leaves the work to the thread. */
 #define HABIT_LOOK_NS          1000000
 #define HABIT_ROUNDS_OF_POLLER 16
 /* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost
  * more than this. */
 #define HABIT_LINGER_NS 20000
-/* How soon it looks again at what announces itself to nobody: a full ring is emptied in less. */
+/* How soon the thread looks again for things that nobody announces, such as room on a full ring: a
+ * ring is emptied in less. */
 #define HABIT_WAIT_NS      50000
 #define HABIT_SLEEP_NS_MAX UINT64_C(60000000000)
 /* A thread that has work all the time looks at its descriptors this often, with one system call. */
 #define HABIT_BUSY_LOOK_NS 10000000
 
-/* By whom the NIC is driven. */
+/* The driver of the NIC. */
 enum habit_driver {
     HABIT_WATCHED, /* The thread: it sleeps in the kernel until something comes. */
     HABIT_POLLED,  /* Programs that poll; the thread only looks whether they still do. */
@@ -93,8 +94,8 @@ struct habit {
     uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
     uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
     uint32_t polls_to_believe; /* After this number of them we believe that the program polls. */
-    uint32_t rounds_without_time; /* That brought something since timers were looked at. */
-    uint32_t rounds_without_udp;  /* The thread's, without a peer over UDP. */
+    uint32_t rounds_without_time; /* Rounds with packets since we looked at timers. */
+    uint32_t rounds_without_udp;  /* Rounds of the thread without a peer over UDP. */
     struct {
         bool together;       /* Posts may wait for one another, ... */
         uint32_t waiting;    /* ... and this number of them do, ... */
@@ -103,7 +104,7 @@ struct habit {
         uint32_t streak;     /* Posts in a row that were not alone, each soon polled for. */
         uint32_t to_believe; /* This number of those are a habit. */
         uint32_t lone;       /* In a row: single posts between polls that found nothing. */
-        bool polled;         /* Since the last post. */
+        bool polled;         /* The program has polled since the last post. */
         struct instant at;   /* When the last post was done with; not kept while together. */
     } posts;
     struct {
@@ -117,15 +118,16 @@ void habit_init(struct habit *habit, uint32_t batch);
 
 /* -- A poll -------------------------------------------------------------------------------------*/
 
-/* A poll, also one that finds something, shows who drives; but whoever polls an armed queue means
- * to block when it is empty. True: from now on the program is to drive (habit_drive). */
+/* Each poll shows that the program drives, also one that finds completions; but a program that
+ * polls an armed queue means to block when the queue is empty. True: from now on the program is to
+ * drive (habit_drive). */
 static inline bool habit_shows_poller(struct habit *habit, bool armed)
 {
     return habit->driver == HABIT_WATCHED && !armed && ++habit->polls > habit->polls_to_believe;
 }
 
-/* The first poll behind a post says something about habits. True: if it is known when it came
- * (habit_time_poll). */
+/* The first poll after a post says something about habits, if its time is known. True: call
+ * habit_time_poll. */
 static inline bool habit_wants_time_of_poll(struct habit *habit)
 {
     const bool first = !habit->posts.polled;
@@ -134,7 +136,7 @@ static inline bool habit_wants_time_of_poll(struct habit *habit)
 }
 void habit_time_poll(struct habit *habit, struct instant now);
 
-/* Posts have waited long enough: send them. */
+/* Have posts waited long enough, so that they are to be sent? */
 static inline bool habit_held_long(struct habit *habit)
 {
     return habit->posts.waiting > 0 && ++habit->posts.holds > HABIT_HOLDS_MAX;
@@ -153,7 +155,7 @@ static inline void habit_note_round(struct habit *habit)
     habit->polled_since_flush = true;
 }
 
-/* One of the rounds that look at timers, though nothing came in. */
+/* Is this one of the rounds that look at timers though no packet came in? */
 static inline bool habit_is_round_of_clock(uint64_t round)
 {
     return round % HABIT_ROUNDS_PER_CLOCK == 0;
@@ -181,7 +183,7 @@ static inline void habit_note_end_of_posts(struct habit *habit)
     }
 }
 
-/* A round of a program found nothing. True: it is to drive from now on. */
+/* A round of a program found nothing. True: the program is to drive from now on. */
 static inline bool habit_note_idle(struct habit *habit)
 {
     habit_note_end_of_posts(habit);
@@ -189,13 +191,13 @@ static inline bool habit_note_idle(struct habit *habit)
     return habit->driver == HABIT_WATCHED && habit->idle_polls > habit->polls_to_believe;
 }
 
-/* A round of a program found something. */
+/* A round of a program found packets. */
 static inline void habit_note_packets(struct habit *habit)
 {
     habit->idle_polls = 0;
 }
 
-/* A packet that came in may have completed something: the program sees that first, and its next
+/* A packet that came in may have completed a request: the program sees that first, and its next
  * post leaves together with the acknowledgement, in one system call. False: sending waits for the
  * next round because of that. */
 static inline bool habit_sends_now(struct habit *habit, uint32_t received)
@@ -220,7 +222,7 @@ static inline uint32_t habit_quantum(const struct habit *habit)
     return habit->batch < HABIT_QUANTUM ? habit->batch : HABIT_QUANTUM;
 }
 
-/* A round brought something. True: it is time to look at timers all the same. */
+/* A round brought packets. True: it is time to look at timers all the same. */
 static inline bool habit_is_time_late(struct habit *habit)
 {
     return ++habit->rounds_without_time >= HABIT_ROUNDS_PER_TIME;
@@ -246,7 +248,7 @@ static inline bool habit_may_hold(const struct habit *habit)
            habit->posts.waiting + 1 < habit->batch;
 }
 
-/* It may. True: it does. */
+/* The post may wait. True: it does. */
 static inline bool habit_holds(struct habit *habit, uint32_t bytes)
 {
     const bool holds = bytes < HABIT_LARGE_BYTES;
@@ -254,8 +256,8 @@ static inline bool habit_holds(struct habit *habit, uint32_t bytes)
     return holds;
 }
 
-/* It has left. `placed`: directly, into a peer's memory: then it is done, and says nothing. True:
- * the time is wanted (habit_time_post). */
+/* The post has left. `placed`: it was written into the peer's memory directly, so it is done and
+ * says nothing about habits. True: the time is wanted (habit_time_post). */
 static inline bool habit_wants_time_of_post(struct habit *habit, bool placed)
 {
     habit->posts.streak += habit->posts.since_idle > 1 && !placed && habit->batch > 1;
@@ -267,7 +269,7 @@ static inline void habit_time_post(struct habit *habit, struct instant now)
     habit->posts.at = now;
 }
 
-/* A program sends. True: the clock is to be read; one that polls has just looked at it. */
+/* A program sends. True: the clock is to be read. (A program that polls has just read it.) */
 static inline bool habit_reads_clock_to_flush(struct habit *habit)
 {
     const bool reads = habit->driver != HABIT_POLLED || !habit->polled_since_flush;
@@ -282,24 +284,25 @@ static inline void habit_drive(struct habit *habit)
     habit->driver = HABIT_POLLED;
 }
 
-/* The program is about to block: nothing of what it does next says that it polls. True: the thread
- * is to be woken, if there is one. */
+/* The program is about to block: nothing that it does next shows that it polls. True: the thread is
+ * to be woken, if there is one. */
 bool habit_will_block(struct habit *habit);
 
-/* The thread has seen that nobody polls any more. habit_was_missed: and found something to do. */
+/* The thread has seen that no program polls any more. habit_was_missed: it also found work to
+ * do. */
 void habit_stopped(struct habit *habit);
 void habit_was_missed(struct habit *habit);
 
 /* -- Directly, in a peer's memory ---------------------------------------------------------------*/
 
-/* Does the program wait for what it does, instead of posting many? */
+/* Does the program wait for each of its requests, instead of posting many? */
 static inline bool habit_is_one_by_one(const struct habit *habit)
 {
     return !habit->posts.together && habit->direct.unpolled <= HABIT_PLACE_UNPOLLED_MAX;
 }
 
-/* The peer's program may spin on its memory, or sleep: instead of waiting until its NIC runs, the
- * write is done from here. A program that has many writes under way fares better with the ring.
+/* The peer's program may spin on its memory, or sleep. Instead of waiting until the peer's NIC
+ * runs, we do the write from here. A program with many writes under way is faster by the ring.
  * `more`: the queue pair has more to send behind it. */
 static inline bool habit_places(const struct habit *habit, bool more, uint32_t bytes)
 {
@@ -317,8 +320,8 @@ static inline void habit_note_read(struct habit *habit, uint32_t bytes)
         bytes >= HABIT_FETCH_BYTES_ALWAYS ? 0 : habit->direct.small_reads + 1;
 }
 
-/* A READ is done without its peer's NIC: in one copy instead of two, and whatever the program there
- * does meanwhile. Of small ones a peer that is awake answers as fast, and many at a time faster. */
+/* A READ is done without the peer's NIC, in one copy instead of two, whatever the peer's program
+ * does meanwhile. A peer that is awake answers small READs as fast, and many at a time faster. */
 enum habit_fetch {
     HABIT_FETCH_NEVER,
     HABIT_FETCH_FROM_SLEEPER, /* If the peer is not awake. */
@@ -337,19 +340,21 @@ static inline bool habit_is_polling(uint64_t rounds)
     return rounds >= HABIT_ROUNDS_OF_POLLER;
 }
 
-/* Nothing has come since then: the thread rests. */
+/* Has no packet come since `last_packet`, for longer than HABIT_LINGER_NS? Then the thread
+ * rests. */
 static inline bool habit_rests(struct instant now, struct instant last_packet)
 {
     return now.ns - last_packet.ns > HABIT_LINGER_NS;
 }
 
-/* It was busy since then: it looks at its descriptors. */
+/* Has the thread been busy since `last_look`, for HABIT_BUSY_LOOK_NS? Then it looks at its
+ * descriptors. */
 static inline bool habit_looks_up(struct instant now, struct instant last_look)
 {
     return instant_reached(now, instant_after(last_look, HABIT_BUSY_LOOK_NS));
 }
 
-/* How long it sleeps before a deadline. */
+/* How long the thread sleeps before a deadline. */
 uint64_t habit_nap_ns(struct instant now, struct instant deadline);
 
 #endif

@@ -3,17 +3,17 @@
  * initialised - programs that MemorySanitizer watches.
  *
  * Purpose    clang's -fsanitize=memory notes which bytes of a program are initialised, by code that
- *            it adds to each load and store of the program, and accuses who decides by others. It
- *            adds none to our library, nor to a peer: what these write it has to be told. And it
- *            has functions of its own in front of the C library's, which look at what these are
- *            given. They must not look while our library calls them, with memory of its own.
+ *            it adds to each load and store of the program, and reports code that decides by other
+ *            bytes. It adds no code to our library, nor to a peer, so it has to be told which bytes
+ *            these write. And it puts functions of its own in front of the C library's, which check
+ *            the memory that they are given. They must not check while our library calls them, with
+ *            memory of its own.
  * Inputs     Memory that was filled for the program, or that its NIC may fill from now on.
  * Outputs    None.
  * Ownership  None: the memory is the program's.
- * Threads    Any. Between unchecked_begin and unchecked_end, which may be nested, nothing is looked
- *            at in the calling thread.
+ * Threads    Any. Between unchecked_begin and unchecked_end, which may be nested, nothing is
+ *            checked in the calling thread.
  * Time       Not used. In other programs each of these is a test of a pointer that never changes.
- * Units      Bytes.
  * Source     <sanitizer/msan_interface.h> of clang.
  */
 #ifndef DRIVERS_INITIALISED_H

@@ -3,15 +3,15 @@
  * lines - a text that the kernel writes (/proc), line by line.
  *
  * Purpose    The C library's streams allocate, end a cancelled thread, and have a descriptor that a
- *            program may close meanwhile (descriptor.h). And fopen() is kernel's own (system.h).
+ *            program may close meanwhile (descriptor.h). And in our library fopen() is a function
+ *            of kernel/ (system.h).
  * Inputs     lines_open, then lines_next until it is false, then lines_close, also if there was
  *            nothing to open.
- * Outputs    Each line with its end, '\n'; of a line that is longer than there is room for a part,
- *            and then the rest.
+ * Outputs    Each line with its end, '\n'. A line for which there is no room comes in parts.
  * Ownership  The reader, which is about a KiB, is the caller's.
  * Threads    Any. No cancellation point. errno stays.
- * Source     proc(5). What is read is compiled into its caller, so that each caller's calls can
- *            fail on their own (docs/fails.md).
+ * Source     proc(5). The functions are compiled into their callers, so that the system calls of
+ *            each caller can fail on their own (docs/fails.md).
  */
 #ifndef DRIVERS_LINES_H
 #define DRIVERS_LINES_H
@@ -77,7 +77,8 @@ static inline int lines_close(struct lines *lines)
     return lines->error;
 }
 
-/* As many bytes as there is room for, of all lines; "" if the text cannot be read. */
+/* Reads all lines, as many bytes as there is room for; "" if the text cannot be read. Returns the
+ * same as lines_close. */
 static inline int lines_read(int at, const char *path, char *text, size_t bytes)
 {
     struct lines lines;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * link - what a port keeps for one peer address, as nic_av.link names it.
+ * link - the state that a port keeps for one peer address, as nic_av.link names it.
  *
  * Each port embeds a struct link at the head of its own link type, and has a link_table of them. A
  * link is there as long as anybody holds it: a queue pair's address vector, an address handle, a
- * shared link, or a link of the same peer by another route. Then it is idle, and goes soon
- * (live_links.c). A peer that goes away only marks it lost.
+ * shared link, or a link of the same peer by another route. After that it is idle, and is removed
+ * soon (live_links.c). When only the peer ends, the link is marked as lost.
  */
 #ifndef DRIVERS_LINK_H
 #define DRIVERS_LINK_H
@@ -19,7 +19,7 @@ enum link_kind {
     LINK_UDP,
     LINK_SHM,
     LINK_SHARED,  /* To several processes: each datagram has a link of its own (live_slot_link). */
-    LINK_NOWHERE, /* To nobody: what is sent there vanishes. */
+    LINK_NOWHERE, /* To nobody: packets that are sent there vanish. */
 };
 
 struct link {
@@ -27,9 +27,9 @@ struct link {
     struct gid peer;
     struct gid self;
     int slot;               /* The peer's process; LOCAL_NO_SLOT: it has only one. */
-    uint8_t hop_limit;      /* LINK_UDP, to a multicast group: by so many hops; 0: not beyond this
+    uint8_t hop_limit;      /* LINK_UDP, to a multicast group: the most hops; 0: not beyond this
                                machine, or unicast. */
-    bool lost;              /* The peer process is gone: what is sent here vanishes. */
+    bool lost;              /* The peer process is gone: packets that are sent here vanish. */
     bool wanted;            /* While idle links go: this one is named by a packet that waits. */
     bool connected;         /* A connected queue pair's packets went here (LINK_UDP). */
     uint32_t holders;       /* 0: idle. */
@@ -39,17 +39,17 @@ struct link {
     uint32_t number;        /* LINK_UDP: nic_av.peer; 0: none. */
     struct list parked;     /* Queue pairs waiting for room (their nic_park nodes). */
     struct list waiting;    /* In live.waiting: there may be such queue pairs. */
-    struct list member;     /* In its table: of all, or of those that are idle. */
+    struct list member;     /* In its table: in the list of held or of idle links. */
     struct link *next;      /* In its bucket. */
     /* live_stopped.c: does the peer read what we send? */
     struct link_reading {
         struct instant at;      /* When we looked the last time; 0 ns: never. */
         uint32_t mark;          /* Shared memory: how much had been sent by then. */
         bool unread;            /* UDP: something lay in the peer's socket. */
-        uint8_t blind;          /* UDP: so many looks in a row failed for want of something. */
-        bool unmet;             /* UDP: likewise the look for its owner. */
-        struct instant met_at;  /* UDP, on this machine: when we looked whose the peer's socket */
-        struct udp_owner owner; /* is, and whose. */
+        uint8_t blind;          /* UDP: looks in a row that failed for want of something. */
+        bool unmet;             /* UDP: the look for its owner failed likewise. */
+        struct instant met_at;  /* UDP, on this machine: when we looked for the owner of the */
+        struct udp_owner owner; /* peer's socket, and that owner. */
     } reading;
 };
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * link_table - the links of one kind: found by where they lead, and who of them is idle.
+ * link_table - the links of one kind, found by their destinations, and the order of the idle ones.
  *
- * Purpose    One look-up, one count of holders and one order of going for the links of all ports.
+ * Purpose    One look-up, one count of holders and one order of removal for the links of all ports.
  * Inputs     link_table_add; link_table_hold and link_table_release, in pairs.
  * Outputs    The link that leads somewhere; the idle link that was let go of first.
- * Ownership  Links are their port's: link_table_remove, then the port frees. The table's own memory
- *            grows with the number of links, and is freed by link_table_close.
- * Threads    One caller at a time.
- * Time       Not used.
+ * Ownership  A link belongs to its port, which frees it after link_table_remove. The table's own
+ *            memory grows with the number of links, and is freed by link_table_close.
  * Units      Links.
- * Limits     None. LINKS_IDLE links stay idle, so that a program that makes and destroys an address
+ * Limits     LINKS_IDLE idle links are kept, so that a program that makes and destroys an address
  *            handle for each message finds the same link again.
  * Source     docs/decisions/0038.
  */
@@ -25,11 +23,11 @@ struct link_table {
     struct link **buckets; /* NULL: none yet. */
     uint32_t bucket_count; /* A power of two. */
     uint32_t count;
-    struct list held, idle; /* All of them. The one that became idle first is first. */
+    struct list held, idle; /* All links. In `idle`, the one that became idle first is first. */
     uint32_t idle_count, idle_max;
 };
 
-/* Where a link leads, and from where. */
+/* The destination of a link, and its source. */
 struct link_name {
     const struct gid *self, *peer;
     int slot;
@@ -37,7 +35,7 @@ struct link_name {
 };
 
 void link_table_init(struct link_table *table);
-/* There are no links in it any more. */
+/* Frees the table, in which there are no links any more. */
 void link_table_close(struct link_table *table);
 
 static inline bool link_has_name(const struct link *link, const struct link_name *name)
@@ -46,13 +44,13 @@ static inline bool link_has_name(const struct link *link, const struct link_name
            gid_equal(&link->peer, name->peer) && gid_equal(&link->self, name->self);
 }
 
-/* A link of its own, of which nothing is known yet: idle, in no table. */
+/* Makes a link of which nothing is known yet: it is idle, and in no table. */
 void link_init(struct link *link, enum link_kind kind, const struct link_name *name);
 
 struct link *link_table_find(const struct link_table *table, const struct link_name *name);
-/* False: no memory. It is idle until it is held. */
+/* False: no memory. The link is idle until it is held. */
 MUST_USE bool link_table_add(struct link_table *table, struct link *link);
-/* Nobody holds it, or all go. */
+/* Nobody holds the link, or all links are removed. */
 void link_table_remove(struct link_table *table, struct link *link);
 
 void link_table_hold(struct link_table *table, struct link *link);
@@ -69,7 +67,7 @@ static inline bool link_table_is_crowded(const struct link_table *table)
     return table->idle_count > table->idle_max;
 }
 
-/* May this idle link go? Nobody who comes again has a use for one whose peer is gone. */
+/* May this idle link be removed? A link whose peer is gone is of no use, and is not kept. */
 static inline bool link_table_spares(const struct link_table *table, const struct link *link)
 {
     return !link->wanted && link->routes == 0 && (link->lost || table->idle_count > LINKS_IDLE);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live - one NIC in real time: the engines, the ports that carry its packets, and who drives them.
+ * live - one NIC in real time: its engines, the ports that carry its packets, and the thread or
+ * program that drives them.
  *
  * Purpose    The live world (world/world.h): nic/ with the udp and shm ports, clock, progress
- *            thread, faults, capture. Here is what tools and tests of drivers/ ask of it beside.
+ *            thread, faults, capture. This header has the functions that tools and tests of
+ *            drivers/ need besides.
  * Inputs     A configuration.
  * Outputs    Packets, completions; notifications and events through live_listener.
  * Ownership  live_claim allocates, live_close frees. Objects live in the NIC between lock and
@@ -21,7 +23,7 @@
 enum live_wire {
     LIVE_WIRE_AUTO, /* Shared memory to nonic processes of this machine and user, UDP to others. */
     LIVE_WIRE_UDP,
-    LIVE_WIRE_SHM, /* Shared memory only: no socket leaves the process. */
+    LIVE_WIRE_SHM, /* Shared memory only: no packet leaves the machine. */
 };
 
 /* All strings may be NULL. Read from the environment by live_config_from_environment. */
@@ -36,7 +38,7 @@ struct live_config {
      * program that may wait for one another. 1: one by one, without prefetching. */
     uint32_t batch;
     uint32_t paths; /* NONIC_PATHS=1..16: source ports of each address at a time; 0: usual. */
-    bool strict;    /* NONIC_STRICT=1: what hardware refuses is refused (verbs/strict.h). */
+    bool strict;    /* NONIC_STRICT=1: refuse what hardware refuses (verbs/strict.h). */
 };
 
 /* False: `error` says which variable is wrong and what it may be. */
@@ -49,10 +51,10 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
 const char *live_device_text(
     const struct live *live); /* "127.84.3.9 (loopback, private to this process)" */
 
-/* What carries the packets, for people. */
+/* The ports that carry the packets, for people. */
 struct live_ports {
     bool udp, segmentation, shm;
-    uint32_t paths; /* UDP source ports of each address, for those that speak blocks. */
+    uint32_t paths; /* UDP source ports of each address, for connections that speak blocks. */
     uint32_t receive_bytes, window_bytes;
 };
 void live_describe_ports(const struct live *live, struct live_ports *ports);

@@ -2,19 +2,19 @@
  *
  * live_bare - a live NIC without ports, threads and a NIC: for fuzzers that look at one part of it.
  *
- * What it would ask of its ports, of other processes and of the clock, its user takes by the
- * linker.
+ * The fuzzer replaces, by the linker, the functions that would call the ports, other processes and
+ * the clock.
  */
 #ifndef DRIVERS_LIVE_BARE_H
 #define DRIVERS_LIVE_BARE_H
 
 #include "drivers/live.h"
 
-/* With these GIDs, and a connection manager whose ids nobody gives. */
+/* Makes one with these GIDs, and with a connection manager for which nobody makes ids. */
 struct live *live_bare_make(const struct gid *gids, uint32_t count);
-/* Ids that were given as stock have been taken back. */
+/* The caller has taken back the ids that it gave as stock. */
 void live_bare_drop(struct live *live);
-/* (locked) It is later: live_now says when. */
+/* (locked) Time has passed; live_now says what time it is. */
 void live_bare_on_time(struct live *live);
 
 #endif

@@ -28,8 +28,8 @@ struct live_manager {
     struct rdma_cm *cm;
     struct live_cm_listener listener;
     struct services services;
-    struct presence *presence;   /* NULL: of no process's end is heard. */
-    struct list parked, lookups; /* live_cm_route.c: requests, and whom they are for. */
+    struct presence *presence;   /* NULL: we hear of no process's end. */
+    struct list parked, lookups; /* live_cm_route.c: requests, and the ports they are for. */
     uint32_t parked_count;
     struct instant due; /* When live_cm_on_time is wanted. */
     uint32_t psn;       /* The PSN of the next management datagram. */
@@ -37,19 +37,20 @@ struct live_manager {
     uint16_t ports;     /* Source ports of connections: the next one; 0: none was given yet. */
 };
 
-/* live_cm.c: a packet for QP 1; the services' descriptor is readable; time has passed. */
+/* live_cm.c. live_cm_arrival: a packet for QP 1 has come; live_cm_serve: the services' descriptor
+ * is readable; live_cm_on_time: time has passed. */
 MUST_USE bool live_cm_open(struct live *live, uint64_t seed);
 void live_cm_close(struct live *live);
 void live_cm_arrival(struct live *live, const struct nic_frame *frame, const struct nic_move *move);
 void live_cm_serve(struct live *live);
 void live_cm_on_time(struct live *live);
-/* All that processes sent which have ended is taken in: they are gone. */
+/* Processes have ended, and all packets that they had sent have been taken in. */
 void live_cm_on_gone(struct live *live);
 /* The process ends: answers that a peer may not have got leave once more. */
 void live_cm_say_again(struct live *live);
 
-/* live_cm_gone.c: before a request goes to a process, and when one has come. From then on its end
- * is heard of. */
+/* live_cm_gone.c: before a request goes to a process, and when a request has come from a process.
+ * From then on we hear of the end of that process. */
 void live_cm_meet_server(struct live *live, const struct cm_mad *mad, uint32_t slot);
 void live_cm_meet_requester(struct live *live, const struct live_mad *mad);
 void live_cm_look_for_gone(struct live *live);
@@ -58,8 +59,8 @@ void live_cm_hear_of_gone(struct live *live);
 /* A request that came in is ours to judge. */
 void live_cm_judge(struct live *live, const struct live_mad *mad);
 
-/* live_cm_route.c: of a message that came to an address that is shared, whether another process may
- * be meant, who is being looked for. */
+/* live_cm_route.c: a message has come to an address that processes share. True: it is a request
+ * whose port no process of ours serves; it is kept, and the port's owner is looked for. */
 MUST_USE bool live_cm_route(struct live *live, const struct live_mad *mad);
 /* The answer to a question of ours about the owner of a service. False: it is no such question. */
 MUST_USE bool live_cm_routed(struct live *live, const void *context, bool found,

@@ -24,10 +24,10 @@ MUST_USE bool live_transmit_with_faults(struct live *live, struct link *link,
                                         const struct nic_departure *departure);
 void live_transmit_raw_with_faults(struct live *live, struct link *link,
                                    struct inet_variant variant, uint8_t *bytes, uint32_t count);
-/* Held packets whose time has come, and what was transmitted before, leave. Returns how many of the
- * former. */
+/* Held packets whose time has come, and packets that were transmitted before, leave. Returns how
+ * many of the former. */
 uint32_t live_flush_with_faults(struct live *live);
-/* The process ends: those whose time has not come are waited for, or leave early. */
+/* The process ends: waits for held packets whose time has not come, or sends them early. */
 void live_drain_held(struct live *live);
 
 #endif

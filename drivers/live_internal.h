@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * live_internal - a live NIC as the live_*.c files see it. Each part is a struct of the header that
- * stands beside its file, and is that file's to change.
+ * stands beside its file, and belongs to that file.
  */
 #ifndef DRIVERS_LIVE_INTERNAL_H
 #define DRIVERS_LIVE_INTERNAL_H

@@ -11,7 +11,7 @@
 
 struct live;
 
-/* Links that blocks may go over, at most. */
+/* The most links that blocks may go over. */
 #define LIVE_NUMBERS_MAX 1024
 
 /* A link to an address that several processes share. It holds the links to them. */
@@ -19,7 +19,7 @@ struct live_shared {
     struct link link;
     struct live_slot {
         struct link *link;      /* NULL: not looked for yet. */
-        struct instant look_at; /* If it may be better found. */
+        struct instant look_at; /* When to look for a better link. */
     } slots[SHARE_SLOTS];
 };
 
@@ -28,10 +28,12 @@ struct live_links {
     struct link nowhere;                         /* Datagrams to a slot that no process has. */
     struct list waiting;                         /* Links that queue pairs may be parked on. */
     bool parked;                                 /* Queue pairs may be waiting for room there. */
-    uint64_t numbers[LIVE_NUMBERS_MAX / 64 + 1]; /* Bits: those that links have (nic_av.peer). */
+    uint64_t numbers[LIVE_NUMBERS_MAX / 64 + 1]; /* Bits: the numbers that links have
+                                                    (nic_av.peer). */
 };
 
-/* There are no links yet; the last ones that are no port's go. */
+/* live_begin_links: there are no links yet. live_forget_links: frees the last links that belong to
+ * no port. */
 void live_begin_links(struct live *live);
 void live_forget_links(struct live *live);
 /* The shared link to the address vector's destination, held; NULL: no memory. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_multicast - who is attached decides which groups are joined.
+ * live_multicast - multicast groups, joined as long as queue pairs are attached to them.
  */
 #ifndef DRIVERS_LIVE_MULTICAST_H
 #define DRIVERS_LIVE_MULTICAST_H
@@ -9,7 +9,8 @@
 
 struct live;
 
-/* A packet for a group; the way to a group. */
+/* live_group_arrival: a packet for a group has come. live_resolve_group: finds the link to a
+ * group. */
 void live_group_arrival(struct live *live, const struct nic_frame *frame);
 MUST_USE enum status live_resolve_group(struct live *live, struct nic_av *av);
 

@@ -11,20 +11,21 @@
 struct live;
 
 MUST_USE bool live_has_room(struct live *live, struct link *link);
-/* A packet, which is not done directly. False: its payload is not there. */
+/* Transmits a packet, which is not done directly. False: its payload is not there. */
 MUST_USE bool live_transmit_packet(struct live *live, struct link *link,
                                    const struct nic_departure *departure);
-/* One as bytes, from the BTH to an ICRC for identification 0. */
+/* Transmits a packet as bytes, from the BTH to an ICRC for identification 0. */
 void live_transmit_raw(struct live *live, struct link *link, struct inet_variant variant,
                        const uint8_t *bytes, uint32_t count);
-/* All of a departure as such bytes. 0: its payload is not there. */
+/* Writes a whole departure as such bytes, and returns how many there are. 0: its payload is not
+ * there. */
 MUST_USE uint32_t live_serialize(const struct link *link, const struct nic_departure *departure,
                                  uint8_t *bytes);
 /* All that was transmitted leaves. */
 void live_flush_ports(struct live *live);
-/* The addresses and ports of what leaves by that link: each route over UDP has its own. */
+/* The addresses and ports of packets that leave by that link: each route over UDP has its own. */
 MUST_USE struct inet_flow live_flow_of(const struct link *link, const struct nic_av *av);
-/* Pads and ICRC behind `count` bytes from the BTH on. Returns how many there are then. */
+/* Adds pads and ICRC behind `count` bytes from the BTH on. Returns how many there are then. */
 MUST_USE uint32_t live_seal(const struct link *link, const struct nic_av *av, uint8_t *bytes,
                             size_t count, size_t pad_bytes);
 

@@ -19,15 +19,16 @@ struct live_interfaces {
     struct interfaces interfaces;  /* As last told or read. */
     struct interface_watch *watch; /* NULL: nothing is told, as for a loopback of our own. */
     struct instant due;            /* When live_port_on_time is wanted. */
-    /* Seen of `interfaces` without the lock: */
-    atomic_bool told;      /* It is kept up to date by `watch`. */
+    /* The parts of `interfaces` that are read without the lock: */
+    atomic_bool told;      /* `watch` keeps them up to date. */
     _Atomic uint32_t gids; /* A bit for each address that is there. */
     _Atomic uint32_t interface_indices[ADDRESS_MAX];
     _Atomic uint8_t state; /* enum live_port. */
 };
 
-/* The addresses are known, all of them there. The thread begins, from whose sleep on they are
- * watched, and (_serve, locked) something is told of them. */
+/* live_port_begin: the addresses are known, and all of them are there. live_port_watch: the thread
+ * begins, which watches them while it sleeps. live_port_serve (locked): the kernel has told
+ * something about them. */
 void live_port_begin(struct live *live);
 MUST_USE bool live_port_watch(struct live *live);
 void live_port_unwatch(struct live *live);

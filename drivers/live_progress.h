@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_progress - who drives the NIC, and when.
+ * live_progress - the rounds of the NIC, driven by programs or by our thread.
  */
 #ifndef DRIVERS_LIVE_PROGRESS_H
 #define DRIVERS_LIVE_PROGRESS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_resolve - which link leads to a peer.
+ * live_resolve - the link that leads to a peer.
  */
 #ifndef DRIVERS_LIVE_RESOLVE_H
 #define DRIVERS_LIVE_RESOLVE_H
@@ -20,10 +20,10 @@ static inline enum status live_unreachable(int reason)
 }
 
 /* The way to QP 1 of a process, for one management datagram that is sent at once: answers go to
- * whoever asks, so nothing is kept, and the link is not held. STATUS_INVALID: no port reaches
+ * anybody who asks, so nothing is kept, and the link is not held. STATUS_INVALID: no port reaches
  * it. */
 MUST_USE enum status live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot);
-/* Is the peer one that none of the wires we may use ever leads to? Then the user is told why. */
+/* Will none of the wires that we may use ever lead to the peer? Then the user is told why. */
 MUST_USE bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
 /* The link to the process that has the queue pair. */
 struct link *live_slot_link(struct live *live, struct link *shared, uint32_t destination_qpn);

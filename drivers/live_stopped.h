@@ -12,7 +12,7 @@ struct live;
 /* A queue pair connects by that link over UDP. A peer on this machine is known by its socket from
  * now on. */
 void live_meet_peer(struct live *live, struct link *link);
-/* Transport timers that are due. */
+/* Judges the transport timers that are due: has the peer not answered, or not run? */
 void live_check_retries(struct live *live);
 
 #endif

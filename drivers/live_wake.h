@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_wake - how long the thread may sleep, and what ends its sleep before that.
+ * live_wake - the length of the thread's sleep, and the wake-up that ends it early.
  */
 #ifndef DRIVERS_LIVE_WAKE_H
 #define DRIVERS_LIVE_WAKE_H
@@ -18,10 +18,10 @@ struct live_thread {
     pthread_t id;
     bool started;
     atomic_bool stopping;
-    int poll_fd;                 /* epoll: everything the thread sleeps on. */
+    int poll_fd;                 /* epoll: the descriptors that end the thread's sleep. */
     int wake_fd;                 /* eventfd: ends the thread's sleep. */
     int stat_fd;                 /* Listening socket of `nonic stat`; -1: none. */
-    bool udp_watched;            /* The UDP sockets are among what the thread sleeps on. */
+    bool udp_watched;            /* The UDP sockets are among those of `poll_fd`. */
     bool asleep;                 /* Peers were told to ring the doorbell. */
     struct instant sleeps_until; /* 0 ns: it does not sleep for long. */
     _Atomic uint64_t rounds;     /* Rounds of programs, ever: do they go on? */
@@ -31,7 +31,7 @@ struct live_thread {
 struct instant live_deadline(const struct live *live);
 void live_wake(struct live *live);
 /* The thread sleeps, but a timer has been started that runs out before it wakes, or requests are
- * left that nobody else sends: of UC and UD no acknowledgement comes to wake it. */
+ * left that nobody else sends: for UC and UD, no acknowledgement comes to wake it. */
 void live_wake_for_work(struct live *live);
 
 #endif

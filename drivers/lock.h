@@ -3,12 +3,11 @@
  * lock - a mutex that favours a thread which takes it again and again.
  *
  * Purpose    A program that posts and polls from one thread takes the lock several times a message,
- *            and almost nobody else wants it. Then the lock is biased to that thread: it takes it
- *            with plain stores, no atomic operation and no call. Whoever else comes revokes that,
- *            which costs a system call, and from then on the lock is a mutex, until a thread has
- *            taken it LOCK_TO_BELIEVE times in a row (docs/decisions/0014).
- * Threads    Any. Not recursive. Unlocked by who locked.
- * Ownership  The caller owns the struct.
+ *            and other threads seldom want it. Then the lock is biased to that thread, which takes
+ *            it with plain stores, without an atomic operation or a call. Another thread that comes
+ *            revokes the bias, which costs a system call. From then on the lock is a mutex, until a
+ *            thread has taken it LOCK_TO_BELIEVE times in a row (docs/decisions/0014).
+ * Threads    Any. Not recursive. The thread that took it gives it back.
  * Limits     Without membarrier(2) (Linux 4.14, or a filter that forbids it) it is always a mutex,
  *            and LOCK_SEATS threads at most can become bias owners.
  */
@@ -31,17 +30,17 @@
  * inherits its lock_self. */
 struct lock_seat {
     uintptr_t thread;
-    _Atomic uint32_t inside; /* It holds the lock, or is about to look if it may. */
+    _Atomic uint32_t inside; /* Its thread holds the lock, or is about to look if it may. */
 };
 
 struct lock {
     _Atomic(struct lock_seat *) bias_owner; /* Its seat; NULL: there is none. */
     /* The next members belong to the holder of the lock. */
-    struct lock_seat *seat; /* Taken from here; NULL: by the mutex. */
-    bool may_be_biased;     /* There is membarrier. */
+    struct lock_seat *seat; /* The seat by which the lock was taken; NULL: by the mutex. */
+    bool may_be_biased;     /* The system has membarrier. */
     uint32_t in_a_row;      /* Times that `latest` took the mutex with nobody in between. */
     uintptr_t latest;
-    _Atomic uintptr_t holder; /* Who holds the mutex; 0: nobody. */
+    _Atomic uintptr_t holder; /* The thread that holds the mutex; 0: none. */
     struct lock_seat seats[LOCK_SEATS];
     pthread_mutex_t mutex;
 };
@@ -56,8 +55,8 @@ static inline uintptr_t lock_self(void)
 }
 
 /* Does the calling thread hold the lock? Only a signal handler does not know: it may have
- * interrupted whatever its thread was doing. Never wrongly true; wrongly false if it was just about
- * to take the lock or to give it back. */
+ * interrupted its thread at any place. True is never wrong; false may be wrong if the thread was
+ * just about to take the lock or to give it back. */
 bool lock_is_held_here(const struct lock *lock);
 
 /* For a thread that is never to be the bias owner. */
@@ -72,7 +71,8 @@ static inline void lock_take(struct lock *lock)
     struct lock_seat *seat = atomic_load_explicit(&lock->bias_owner, memory_order_acquire);
     if (LIKELY(seat != NULL && seat->thread == lock_self())) {
         atomic_store_explicit(&seat->inside, 1, memory_order_relaxed);
-        /* The processor's part of this fence is membarrier's, in whoever revokes. */
+        /* The thread that revokes the bias makes the processor's part of this fence
+         * (membarrier). */
         atomic_signal_fence(memory_order_seq_cst);
         if (LIKELY(atomic_load_explicit(&lock->bias_owner, memory_order_acquire) == seat)) {
             lock->seat = seat;

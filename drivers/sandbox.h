@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * sandbox - is this a place where a NIC can live?
+ * sandbox - a test whether the system allows the calls that a NIC needs.
  *
  * Purpose    A filter of system calls (seccomp) may refuse a call without which peers would wait
  *            for us in vain. Such calls are tried when the NIC is opened, so that its user is told.
- *            Calls that fail when the NIC is opened tell of themselves, and what a NIC can do
- *            without is not asked for (docs/system-calls.md).
+ *            Calls that the opening of a NIC makes anyway report their failure by themselves, and
+ *            calls that a NIC can do without are not tried (docs/system-calls.md).
  * Inputs     An epoll descriptor that watches nothing yet.
  * Ownership  None.
  * Threads    Any.

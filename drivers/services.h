@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * services - who of this machine's processes serves a port of the RDMA connection manager.
+ * services - the processes of this machine that serve ports of the RDMA connection manager.
  *
  * Purpose    One port space for all processes of a machine, whether each has an address of its own
- *            or shares one: a port is claimed once, by one user, and whoever connects finds its
- *            owner, whatever names other users bind.
+ *            or shares one: a port is claimed once, by one user, and a process that connects finds
+ *            the port's owner, whatever names other users bind.
  * Inputs     services_claim, services_find; services_serve when its descriptor is readable.
  * Outputs    The GID of a port's owner, and its slot if it shares that GID, at once or later.
  * Ownership  A claim is an abstract socket: it ends with its owner, however that ends.
- * Threads    One caller at a time.
  * Time       An argument of services_on_time. services_claim may wait for another process of our
  *            user that has the port at another address, at most a second.
  * Units      Ports in host byte order; addresses of 16 bytes, IPv4 mapped, all zero: any.
- * Limits     What the system has of descriptors: two per claim, one per question under way.
+ * Limits     The system's descriptors: two per claim, one per question under way.
  * Source     docs/decisions/0013.
  */
 #ifndef DRIVERS_SERVICES_H
@@ -29,7 +28,8 @@
 
 struct service_owner {
     struct gid gid;
-    int slot; /* Which of those that share the GID; LOCAL_NO_SLOT: it has the GID alone. */
+    int slot; /* Its number among the processes that share the GID; LOCAL_NO_SLOT: it has the GID
+                 alone. */
 };
 
 struct services {
@@ -52,7 +52,8 @@ void services_close(struct services *services);
  * `port` 0: any free one, written to *chosen. */
 int services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
                    bool ipv6_only, uint16_t port, uint16_t *chosen, struct service **service);
-/* From now on who asks for the port finds us; nothing if that is so already. 0 or an errno. */
+/* From now on a process that asks for the port finds us. Does nothing if that is so already. 0 or
+ * an errno. */
 int services_offer(struct services *services, struct service *service);
 void services_release(struct service *service);
 
@@ -63,7 +64,7 @@ enum service_answer {
 enum service_answer services_find(struct services *services, uint16_t port_space,
                                   const uint8_t address[16], uint16_t port, struct instant now,
                                   void *context);
-/* The same, but nobody is believed to serve it only after a moment: a server that takes one client
+/* The same, but SERVICE_NOBODY is believed only after a moment: a server that takes one client
  * after the other may just be making its next listener. */
 enum service_answer services_await(struct services *services, uint16_t port_space,
                                    const uint8_t address[16], uint16_t port, struct instant now,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * services_internal - what the files of services share: claims, and how they are asked about.
+ * services_internal - the parts that the files of services share: claims, and questions about them.
  *
  * A port has a door for each version of IP: the abstract socket that any claim of the port has to
  * hold. The kernel gives a name to one socket only, so the user that binds the door first has the
  * port. A claim of any address answers at the door itself. A claim of one address binds a second
- * name, and holds the door together with all such claims of its user: whoever holds it gives it on.
+ * name, and holds the door together with all such claims of its user: a process that holds it gives
+ * it to the next one.
  */
 #ifndef DRIVERS_SERVICES_INTERNAL_H
 #define DRIVERS_SERVICES_INTERNAL_H
@@ -17,11 +18,11 @@
 
 #include "drivers/services.h"
 
-/* The names of what an answer says, and of its layout: "nonicpos" and "nonicdoo". A change of the
- * layout changes the last three letters: a message that begins with "nonic" and goes on otherwise
- * is the answer of another version. */
+/* Numbers that name the meaning and the layout of an answer: "nonicpos" and "nonicdoo". A change of
+ * the layout changes the last three letters: a message that begins with "nonic" and goes on
+ * otherwise is the answer of another version. */
 #define SERVICES_MAGIC_OWNER UINT64_C(0x6e6f6e6963706f73) /* This process serves the port. */
-/* No claim of any address. The door comes along for those of its user. */
+/* There is no claim of any address. For a process of its user, the door comes along. */
 #define SERVICES_MAGIC_DOOR UINT64_C(0x6e6f6e6963646f6f)
 
 #define SERVICES_MAGIC_FAMILY UINT64_C(0x6e6f6e6963)
@@ -53,7 +54,7 @@ struct service {
     struct service_name names[2]; /* The names of the doors. */
     int own;                      /* The name of one address; -1: a claim of any. */
     bool any;
-    bool offered; /* Whoever asks finds us. */
+    bool offered; /* A process that asks finds us. */
 };
 
 /* The door for addresses of the version of `address`. */
@@ -64,7 +65,7 @@ struct service_name services_name(enum scope scope, uint16_t port_space, const u
 /* Connects without waiting; `user`, who may be USER_UNKNOWN, has the name. -1 with errno. */
 MUST_USE int services_dial(const struct service_name *name, uid_t *user);
 
-/* Among what ends a wait for services->fd. */
+/* From now on `fd` ends a wait for services->fd as well; `what` names it. */
 MUST_USE bool services_watch(struct services *services, int fd, void *what);
 /* Closes *descriptor, which may be -1. `ours`: the socket ends with that, even if a child of fork
  * has a copy of the descriptor. */

@@ -2,13 +2,14 @@
  *
  * share - one address and its UDP port 4791, shared by all nonic programs of a user.
  *
- * Purpose    Sockets that all members hold, so that nothing shifts when one goes; a slot for each
- *            member, the upper 8 bits of its QPNs; packets handed on to the member they are for.
+ * Purpose    Sockets that all members hold, so that no packet changes its socket when a member
+ *            goes; a slot for each member, the upper 8 bits of its QPNs; packets handed on to the
+ *            member they are for.
  * Inputs     share_join and share_claim_slot; share_admit and share_collect when descriptors are
  *            readable; share_hand_on.
- * Outputs    A UDP socket that brings the slot's packets, another one for what has no slot.
+ * Outputs    A UDP socket that brings the slot's packets, another one for packets that have no
+ *            slot.
  * Ownership  share_leave closes everything. Nothing has a name that could stay behind.
- * Threads    One caller at a time.
  * Time       share_join waits, at most JOIN_MS.
  * Units      Bytes, packets.
  * Limits     SHARE_SLOTS processes an address; 66 descriptors an address, and a few.
@@ -29,7 +30,7 @@
 #define SHARE_SLOTS       256 /* Processes. */
 #define SHARE_QPN_SPAN    (1u << 16)
 #define SHARE_CONNECTIONS 4 /* Connections to other members that are kept. */
-/* A handover holds what one look at a socket brought: 64 KB, and two bytes with each packet. */
+/* A handover holds the packets of one look at a socket: 64 KB, and two bytes with each packet. */
 #define SHARE_HANDOVER_BYTES_MAX (80 << 10)
 
 static inline uint32_t share_slot_of(uint32_t qpn)
@@ -40,7 +41,7 @@ static inline uint32_t share_slot_of(uint32_t qpn)
 struct share {
     struct gid gid;
     uint32_t slot;
-    int listener;                   /* Newcomers are admitted here, by whichever member wakes up. */
+    int listener;                   /* Newcomers are admitted here, by the member that wakes up. */
     int sockets[SHARE_SOCKETS + 1]; /* In the order of binding. */
     int slot_listener;              /* Its name is the claim on the slot; connections come here. */
     int mail;                       /* epoll: slot_listener, and connections that came. */
@@ -51,8 +52,8 @@ struct share {
     uint32_t next_connection;
 };
 
-/* Joins those who share `address` (with its port), or makes the sockets as the first one. `text`
- * names the address for people. False with a reason in `error`. */
+/* Joins the processes that share `address` (with its port), or makes the sockets as the first one.
+ * `text` names the address for people. False with a reason in `error`. */
 MUST_USE bool share_join(struct share *share, const struct sockaddr *address, socklen_t bytes,
                          const struct gid *gid, const char *text, char *error, size_t error_bytes);
 
@@ -69,7 +70,7 @@ bool share_is_disturbed(const struct share *share, const struct sockaddr *addres
 /* Is the address shared by programs of this machine, of whichever user? */
 bool share_exists(const struct gid *gid);
 
-/* Has a process that is alive, stopped or not, that slot of the address? */
+/* Does a living process, stopped or not, have that slot of the address? */
 bool share_has_slot(const struct gid *gid, uint32_t slot);
 
 /* Do datagrams for the process of that slot lie unread? */
@@ -83,7 +84,7 @@ void share_admit(const struct share *share);
 
 #define SHARE_MAGIC_HANDOVER 0x315254454c5353u /* "SSLETR1" */
 
-/* share_mail.c: what a member read, but another one owns. */
+/* share_mail.c: packets that one member read and another one owns. */
 struct share_handover {
     uint64_t magic;
     struct gid source;
@@ -95,12 +96,12 @@ struct share_handover {
 enum share_fate {
     SHARE_HANDED_ON,
     SHARE_NOBODY,  /* No process has the slot. */
-    SHARE_CROWDED, /* It does not keep up, or is stopped; or we lack a descriptor, or memory. */
+    SHARE_CROWDED, /* The owner is too slow, or stopped; or we lack a descriptor, or memory. */
 };
 enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *handover,
                               size_t bytes);
 
-/* Is it a handover, with packets whose lengths add up to what came? */
+/* Is it a handover, with packets whose lengths add up to `count` bytes? */
 MUST_USE bool share_handover_is_whole(const uint8_t *bytes, size_t count);
 /* `mail` is readable: the next handover, judged to be whole; 0: none waits. */
 size_t share_collect(struct share *share, void *handover, size_t bytes_max);

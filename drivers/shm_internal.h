@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_internal - the shared-memory port's insides, for the shm_*.c files only.
+ * shm_internal - the parts of the shared-memory port that only the shm_*.c files use.
  */
 #ifndef DRIVERS_SHM_INTERNAL_H
 #define DRIVERS_SHM_INTERNAL_H
@@ -13,7 +13,7 @@
 #include "drivers/shm_port.h"
 #include "drivers/user.h"
 
-/* What an epoll event is about. */
+/* The subject of an epoll event. */
 enum shm_watch {
     SHM_WATCH_LISTENER,
     SHM_WATCH_CALLER, /* A connection whose first message has not come. */
@@ -21,7 +21,7 @@ enum shm_watch {
     SHM_WATCH_LINK,
 };
 
-/* Our way to a peer: we produce, it consumes. */
+/* Our ring to a peer: we produce, the peer consumes. */
 struct shm_link {
     struct link link;
     enum shm_watch watch;
@@ -31,7 +31,7 @@ struct shm_link {
     struct shm_ring *ring;         /* NULL when lost. */
     const struct shm_board *board; /* NULL until the peer answered. */
     uint32_t tail;                 /* Next slot to fill. */
-    uint32_t consumed;             /* What we last saw of ring->consumed. */
+    uint32_t consumed;             /* The last value of ring->consumed that we saw. */
     uint64_t data_tail;            /* Free-running; next payload goes to it modulo the ring. */
     uint64_t data_freed;           /* Payload bytes up to here are free again. */
     uint64_t data_end[SHM_SLOTS];  /* data_tail behind each slot's payload. */
@@ -43,7 +43,7 @@ struct shm_link {
     bool udp_too;                  /* Queue pairs of ours reach the peer over UDP as well. */
 };
 
-/* A peer's way to us: it produces, we consume. */
+/* A peer's ring to us: the peer produces, we consume. */
 struct shm_inbound {
     enum shm_watch watch;
     int socket;
@@ -53,16 +53,16 @@ struct shm_inbound {
     pid_t pid; /* The peer's, as we see it; 0: unknown. */
     uint32_t head;
     bool hung_up; /* Goes away once it is drained. */
-    bool broken;  /* What was in it made no sense: nothing is taken from it any more. */
+    bool broken;  /* Its contents made no sense: nothing is taken from it any more. */
     /* shm_window.c: all withdrawals up to `settled` are behind the peer, ... */
     uint64_t settled;
     /* ... whose window was `window` when those up to `looked_at` had been made. */
     uint64_t looked_at;
     shm_window window;
-    shm_window given_up; /* This one was waited for long enough. */
+    shm_window given_up; /* We have waited for this window long enough. */
 };
 
-/* Somebody who connected and has not said hello yet. */
+/* A process that connected and has not sent its hello yet. */
 struct shm_caller {
     enum shm_watch watch;
     int socket;
@@ -92,8 +92,8 @@ struct shm_port {
 /* shm_connect.c */
 void shm_link_lose(struct shm_port *port, struct shm_link *link);
 void shm_inbound_close(struct shm_port *port, uint32_t index);
-/* Nothing is taken from it any more, and its producer is told to leave. The ring stays until then,
- * because its window may be open. */
+/* Nothing is taken from the ring any more, and its producer is told to leave. The ring stays until
+ * then, because its window may be open. */
 void shm_inbound_break(struct shm_port *port, struct shm_inbound *inbound);
 
 /* shm_ring.c: packets that the peer has not read, as far as it says. */
@@ -107,7 +107,7 @@ void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
 void shm_board_init(struct shm_board *board);
 bool shm_board_is_owned(const struct shm_board *board);
 
-/* What a packet is about to do with memory. */
+/* An access to memory that a packet is about to make. */
 struct shm_reach {
     uint32_t number; /* The peer's queue pair. */
     uint32_t key;
@@ -115,18 +115,19 @@ struct shm_reach {
     struct reach_access access;
 };
 
-/* What a board allows. Addresses are those of the board's process. */
+/* An access that a board allows. Addresses are those of the board's process. */
 struct shm_grant {
     uint64_t memory;
-    uint32_t state; /* Which publication of the queue pair allows it. */
+    uint32_t state; /* The number of the queue pair's publication that allows it. */
     uint32_t place; /* On the board. */
 };
 
-/* May it, by nic/reach.h and what stands on the board, if the queue pair expects its PSN? What is
- * not there is REACH_UNKNOWN_QP or REACH_UNKNOWN_KEY, whatever the reason. */
+/* Judges the access by nic/reach.h and the board, as if the queue pair expected the packet's PSN. A
+ * queue pair or key that is not on the board is REACH_UNKNOWN_QP or REACH_UNKNOWN_KEY, whatever the
+ * reason. */
 MUST_USE enum reach_verdict shm_board_judge(const struct shm_board *board,
                                             const struct shm_reach *reach, struct shm_grant *grant);
-/* Where the PSN stands that the queue pair expects; 0: it has left the board. */
+/* The address of the PSN that the queue pair expects; 0: the queue pair has left the board. */
 uint64_t shm_board_expected(const struct shm_board *board, const struct shm_grant *grant);
 
 /* shm_window.c: something has been taken off the board. */
@@ -135,7 +136,7 @@ void shm_note_withdrawal(struct shm_port *port);
 /* shm_version.c: where processes whose rings have that layout listen. */
 struct local_name shm_name(uint32_t layout, const struct gid *gid, int slot);
 
-/* shm_memory.c: memory to share. `sealed_for_others`: only this mapping can write it, and the
+/* shm_memory.c: makes memory to share. `sealed_for_others`: only this mapping can write it, and the
  * descriptor is for reading. -1 with errno; EFBIG: beyond the process's limit on files. */
 MUST_USE int shm_memory_make(const char *name, size_t bytes, bool sealed_for_others, void **map);
 /* Memory from a peer: of the size and with the seals we ask for, and with a mark of our layout; or

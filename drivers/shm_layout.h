@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_layout - what two processes share: rings of packets, and the board where a process says how
- * its memory may be reached.
+ * shm_layout - the memory that two processes share: rings of packets, and the board on which a
+ * process says how its memory may be reached.
  *
  * A ring belongs to its producer, who made it, and is mapped by one consumer. A board belongs to
  * one process; its peers map it read-only. The other side may write anything anywhere at any time
@@ -28,7 +28,7 @@
 /* The damaged opcode of a raw packet may name no headers; then all behind the BTH is payload. */
 #define SHM_PAYLOAD_BYTES_MAX (ROCE_PACKET_BYTES_MAX - ROCE_BTH_BYTES)
 
-/* At the head of everything that another process reads: whether it can. */
+/* At the head of all memory that another process reads: it tells whether that process can. */
 struct shm_mark {
     uint64_t magic;
     uint32_t layout; /* SHM_LAYOUT of the build that wrote it. */
@@ -39,8 +39,8 @@ enum shm_slot_flag {
     SHM_SLOT_PLACED = 1 << 0,  /* A WRITE or READ whose producer has written or read the memory. */
     SHM_SLOT_CHECKED = 1 << 1, /* The payload ends with an ICRC that is to be verified. */
     SHM_SLOT_INLINE = 1 << 2,  /* The payload follows the headers in the slot. */
-    SHM_SLOT_VARIANT = 1 << 3, /* The slot ends with a struct inet_variant. Who does not know of it
-                                  takes the packet's for plain. */
+    SHM_SLOT_VARIANT = 1 << 3, /* The slot ends with a struct inet_variant. A reader that does not
+                                  know the flag takes the packet's variant for plain. */
 };
 
 /* One packet: a cache line, so that a small message costs the transfer of one. */
@@ -74,7 +74,7 @@ struct shm_ring {
 };
 
 #define SHM_BOARD_REGIONS 4096u
-/* Room for all that a NIC has: what is not used is not memory. */
+/* Room for all queue pairs of a NIC: pages that are not used take no memory. */
 #define SHM_BOARD_QPS    (1u << 18)
 #define SHM_BOARD_PROBES 8u
 
@@ -84,7 +84,7 @@ struct shm_ring {
 struct shm_board_region {
     _Atomic uint32_t key;    /* 0: free. */
     _Atomic uint32_t access; /* ACCESS_REMOTE_WRITE and ACCESS_REMOTE_READ, as granted. */
-    _Atomic uint64_t domain; /* The number of its protection domain, which says nothing else. */
+    _Atomic uint64_t domain; /* The number of its protection domain, which tells nothing else. */
     _Atomic uint64_t start, bytes, memory;
 };
 _Static_assert(sizeof(struct shm_board_region) == 40, "the size is part of the layout");
@@ -95,7 +95,8 @@ struct shm_board_qp {
     _Atomic uint32_t number;  /* 0: free. */
     _Atomic uint32_t grant;   /* The peer's number; access; the path MTU's code. */
     _Atomic uint32_t domain;  /* As a region's. */
-    _Atomic uint32_t state;   /* Which publication this is, not 0; the READs that it answers. */
+    _Atomic uint32_t state;   /* The number of this publication, not 0; the READs that it
+                                 answers. */
     _Atomic uint64_t peer[2]; /* A struct gid, byte for byte. */
 };
 #define SHM_GRANT_SHIFT 24 /* The enum access bits, in `grant`. */
@@ -104,10 +105,11 @@ struct shm_board_qp {
 #define SHM_STATE_MAX   0xffffffu
 _Static_assert(sizeof(struct shm_board_qp) == 32, "the size is part of the layout");
 
-/* Whether the board's process still lives, as itself: a robust mutex that its own thread holds for
- * life. When that thread ends, with its process or because the process executes another program,
- * the kernel writes FUTEX_OWNER_DIED over the thread's number (set_robust_list(2)), and does so
- * before the process's number can name anybody else. Peers read the word and never lock. */
+/* Tells whether the board's process still lives, and still runs its program: a robust mutex that
+ * nonic's thread in it holds for life. When that thread ends, with its process or because the
+ * process executes another program, the kernel writes FUTEX_OWNER_DIED over the thread's number
+ * (set_robust_list(2)), and does so before the process's number can name anybody else. Peers read
+ * the word and never lock. */
 union shm_owner {
     pthread_mutex_t mutex;
     _Atomic uint32_t word;
@@ -122,8 +124,8 @@ struct shm_board {
     union shm_owner owner;
     struct shm_board_region regions[SHM_BOARD_REGIONS];
     struct shm_board_qp qps[SHM_BOARD_QPS];
-    /* Where in the process the PSN stands that each of them expects next. It changes with every
-     * packet, so a peer looks there once for each publication. */
+    /* The address, in the process, of the PSN that each queue pair expects next. It changes with
+     * every packet, so a peer looks there once for each publication. */
     _Atomic uint64_t expected[SHM_BOARD_QPS];
 };
 _Static_assert(offsetof(struct shm_board, regions) == 64, "what is looked at often is one line");

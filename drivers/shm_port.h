@@ -3,14 +3,12 @@
  * shm_port - packets between two processes of one machine and user, through shared memory.
  *
  * Purpose    The same packets as on a wire, without a system call: a ring per direction and peer.
- * Inputs     shm_link_transmit, shm_port_flush; shm_port_receive; shm_port_serve when its fd says
- *            so.
+ * Inputs     shm_link_transmit, shm_port_flush; shm_port_receive; shm_port_serve when its
+ *            descriptor is readable.
  * Outputs    Records for the sink; a doorbell for consumers that sleep.
  * Ownership  Rings are memfds passed over abstract sockets: nothing has a name that could stay
- *            behind. Who asks for a link holds it (link_table.h). A peer that goes takes the rings
+ *            behind. A caller that asks for a link holds it (link_table.h). The rings of a peer go
  *            with it.
- * Threads    One caller at a time.
- * Time       Not used.
  * Units      Bytes, packets.
  * Limits     SHM_SLOTS packets and SHM_DATA_BYTES of payload per ring, a little of both for raw
  *            packets alone.
@@ -45,43 +43,43 @@ struct shm_record {
 
 typedef void (*shm_sink)(void *context, const struct shm_record *record);
 
-/* `slot`: which of the processes that share the address we are; LOCAL_NO_SLOT: it is ours alone.
+/* `slot`: our number among the processes that share the address; LOCAL_NO_SLOT: it is ours alone.
  * NULL with a reason in `error`; errno is EPERM if our user cannot be told from others. */
 struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, size_t error_bytes);
 void shm_port_close(struct shm_port *port);
 
-/* In a child of fork, where the port's memory is not mapped, and its descriptors are closed: what
- * is sent over its links vanishes. The port itself is not to be used any more. */
+/* In a child of fork, where the port's memory is not mapped, and its descriptors are closed:
+ * packets that are sent over its links vanish. The port itself is not to be used any more. */
 void shm_port_forget(struct shm_port *port);
 
 /* Readable when a peer connects, rings the doorbell or hangs up: then call shm_port_serve. */
 int shm_port_fd(const struct shm_port *port);
 void shm_port_serve(struct shm_port *port);
 
-/* Lets in who calls, and sends other users' callers away, so many of each in a turn. A part of
- * shm_port_serve. */
+/* Lets in callers of our user, and sends callers of other users away, a limited number of each in
+ * one call. A part of shm_port_serve. */
 void shm_port_accept(struct shm_port *port);
 
 /* The link to the process with that GID and slot (or to ourselves), LOCAL_NO_SLOT if it has the GID
  * alone, held once more; NULL if no nonic process of our user is there, or, with EAGAIN, its queue
- * of callers is
- * full: then it may have a place soon. */
+ * of callers is full, and may have a place soon. */
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot);
 struct link_table *shm_port_links(struct shm_port *port);
-/* An idle link goes. What was sent by it is still read. */
+/* Removes an idle link. The peer still reads the packets that were sent by it. */
 void shm_port_drop(struct shm_port *port, struct link *link);
 
 /* Looks for the peer of a link that was lost: its process may be there, and have had no memory, or
- * no descriptor, for our ring when it was greeted. What was in that ring is lost. False: nobody is
- * there. */
+ * no descriptor, for our ring when it was greeted. The packets in that ring are lost. False: nobody
+ * is there. */
 MUST_USE bool shm_link_revive(struct shm_port *port, struct link *link);
 
 /* Is the peer's process there, running or stopped? A child that it forked may keep its sockets open
  * after its end. */
 bool shm_link_is_alive(const struct link *link);
 
-/* How far we have written into the peer's ring, in packets, and whether the peer has taken out all
- * before such a mark. shm_link_nudge wakes it if it sleeps. A lost link has no mark to reach. */
+/* shm_link_mark: how far we have written into the peer's ring, in packets. shm_link_has_read: has
+ * the peer taken out all packets before such a mark? shm_link_nudge wakes the peer if it sleeps. A
+ * lost link has no mark to reach. */
 uint32_t shm_link_mark(const struct link *link);
 bool shm_link_has_read(const struct link *link, uint32_t mark);
 void shm_link_nudge(struct link *link);
@@ -101,11 +99,11 @@ bool shm_port_has_links(const struct shm_port *port);
  * called to set up its ring, and waits to be served, it is served now. */
 bool shm_link_is_answered_by_ring(struct shm_port *port, const struct link *link);
 
-/* Room for one packet of any size, beside what is reserved for management. A lost link always has:
- * what is sent there vanishes. */
+/* Room for one packet of any size, beside what is reserved for management. A lost link always has
+ * room: packets that are sent there vanish. */
 bool shm_link_has_room(struct link *link);
 
-/* So many packets the peer has read from the ring, modulo 2^32. */
+/* The number of packets that the peer has read from the ring, modulo 2^32. */
 uint32_t shm_link_read(const struct link *link);
 
 /* Copies a packet into the ring. False: its payload is not there (an on-demand region). In a child
@@ -113,7 +111,8 @@ uint32_t shm_link_read(const struct link *link);
 MUST_USE bool shm_link_transmit(struct shm_port *port, struct link *link,
                                 const struct nic_departure *departure);
 
-/* A ready packet, BTH to ICRC, which may take what is reserved for management. False: no room. */
+/* Transmits a ready packet, BTH to ICRC, which may take the room that is reserved for management.
+ * False: no room. */
 MUST_USE bool shm_link_transmit_raw(struct shm_port *port, struct link *link,
                                     struct inet_variant variant, const uint8_t *bytes,
                                     uint32_t count);
@@ -130,7 +129,7 @@ MUST_USE bool shm_link_fetch(struct shm_port *port, struct link *link,
                              const struct nic_departure *departure, const struct segment *segments,
                              uint32_t segment_count);
 
-/* What was done so, and why packets went instead. */
+/* Accesses that were done directly, and the reasons why packets went instead. */
 struct shm_direct_counters {
     uint64_t done;
     uint64_t no_owner; /* The peer's process has ended, or not begun. */
@@ -143,7 +142,7 @@ struct shm_counters {
     uint64_t packets_lost;    /* Sent to a process that went, or refused our ring, unread. */
     uint64_t callers_refused; /* Their hello or ring made no sense, or there was no memory. */
     uint64_t callers_dropped; /* They said no hello while many others called. */
-    uint64_t rings_broken;    /* Given up because what was in them made no sense. */
+    uint64_t rings_broken;    /* Given up because their contents made no sense. */
 };
 const struct shm_counters *shm_port_counters(const struct shm_port *port);
 
@@ -151,8 +150,8 @@ const struct shm_counters *shm_port_counters(const struct shm_port *port);
  * one, which the next flush rings; until then shm_port_has_waiting. */
 bool shm_port_flush(struct shm_port *port);
 
-/* Takes up to `quantum` packets from each ring. Returns how many. What `nic` keeps about packets
- * that wait behind is asked for ahead; NULL: it is not. */
+/* Takes up to `quantum` packets from each ring. Returns how many. The memory of `nic` for packets
+ * that wait behind is prefetched; NULL: it is not. */
 uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink, void *context,
                           const struct nic *nic);
 
@@ -167,7 +166,7 @@ bool shm_link_peer_awake(const struct link *link);
 /* Is a doorbell still to be rung? */
 bool shm_port_has_waiting(const struct shm_port *port);
 
-/* -- What peers may reach by themselves ---------------------------------------------------------*/
+/* -- Memory that peers may reach by themselves --------------------------------------------------*/
 
 void shm_port_set_direct(struct shm_port *port, bool welcome);
 void shm_port_publish_region(struct shm_port *port, const struct region *region);
@@ -189,15 +188,15 @@ MUST_USE bool shm_port_settled(struct shm_port *port, uint64_t withdrawal);
 enum shm_wait {
     SHM_WAIT_OVER,    /* It is settled. */
     SHM_WAIT_ON,      /* Some peer is still inside. */
-    SHM_WAIT_IN_VAIN, /* Only such peers are that were given up before. */
+    SHM_WAIT_IN_VAIN, /* Only peers are inside that were given up before. */
 };
 MUST_USE enum shm_wait shm_port_look_closely(struct shm_port *port, uint64_t withdrawal);
 
-/* Whoever is in the way of that withdrawal is not waited for again until it goes on. Returns the
- * process number of one such peer if that is news, or 0. */
+/* A peer that is in the way of that withdrawal is not waited for again until it goes on. Returns
+ * the process number of one such peer that was not given up before, or 0. */
 pid_t shm_port_give_up(struct shm_port *port, uint64_t withdrawal);
 
-/* The calling thread, which lives as long as the process, vouches for it: before that, and after
+/* The calling thread, which lives as long as the process, stands for it: before that, and after
  * shm_port_disown (by the same thread) or its end, peers do not reach into memory. */
 void shm_port_own(struct shm_port *port);
 void shm_port_disown(struct shm_port *port);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shortage - which errors of the system say that it has too little of something just now.
+ * shortage - the errors by which the system says that it has too little of something just now.
  *
  * Purpose    The next time there may be more: such an error is passed on, and nothing is concluded
  *            from it. docs/decisions/0037.
  * Inputs     An errno.
  * Outputs    Whether it is one of those.
- * Threads    No state.
  */
 #ifndef DRIVERS_SHORTAGE_H
 #define DRIVERS_SHORTAGE_H

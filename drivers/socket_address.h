@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * socket_address - addresses as sockets have them, and as everybody else has them.
+ * socket_address - addresses in the form of sockets, and in the form of all other code.
  *
- * Purpose    One way to and from 16 bytes (IPv6, or IPv4 mapped), and what the system says of them.
+ * Purpose    One way to and from 16 bytes (IPv6, or IPv4 mapped), and questions about them to the
+ *            system.
  * Inputs     Addresses.
- * Outputs    A sockaddr for one socket call; whether an address is ours; which one leads to a peer.
+ * Outputs    A sockaddr for one socket call; whether an address is ours; the address of ours that
+ *            leads to a peer.
  * Ownership  Nothing is kept.
- * Threads    No state.
  * Time       Each question to the system opens a socket.
  * Units      Ports in host byte order.
  * Limits     IPv4 and IPv6, without scopes.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * stat_ask - asks running programs for their counters, or what else they tell over the same socket.
+ * stat_ask - questions to running programs for their counters, or for other texts over the same
+ * socket.
  *
  * A program listens on an abstract socket (drivers/stat_server.h), and any user of the machine can
  * take such a name. So the kernel is asked who listens (SO_PEERCRED) before anything is read, and
@@ -25,9 +26,11 @@ enum stat_outcome {
 struct stat_program {
     int pid; /* The number in the name; the process that listens is `process`. */
     enum stat_outcome outcome;
-    pid_t process; /* Who listens, as the kernel says; 0: a process outside our PID namespace. */
+    pid_t process; /* The process that listens, as the kernel says; 0: one outside our PID
+                      namespace. */
     uid_t user;
-    char *text; /* Whatever a socket said: not to be printed as it is. NULL unless it answered. */
+    char *text; /* Anything that a socket said: not to be printed as it is. NULL unless it
+                   answered. */
     /* While it is asked. */
     const char *wish;
     int socket;       /* -1: not connected. */
@@ -38,9 +41,9 @@ struct stat_program {
  * be given back with stat_forget). Returns how many there are; 0 also if there is no memory. */
 size_t stat_find(struct stat_program **programs);
 
-/* Asks all of them, for 5 seconds at most, and 1 second each. `all`: also for what they say behind
- * the counters in `text`, of each connection. `wish`, which may be NULL: for something else instead
- * (stat_server.h); a program of an earlier build says its counters all the same. */
+/* Asks all of them, for 5 seconds at most, and 1 second each. `all`: also for the lines about each
+ * connection that follow the counters in `text`. `wish`, which may be NULL: for something else
+ * instead (stat_server.h); a program of an earlier build says its counters all the same. */
 void stat_ask(struct stat_program *programs, size_t count, bool all, const char *wish);
 
 /* Frees the texts and the array. */

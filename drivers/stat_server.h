@@ -9,9 +9,9 @@
  * one for each reliable connection but for those that there is no room for; then the socket is
  * closed.
  *
- * A client that has given its socket the name "nonic-wish/WORD/..." is told what the word stands
- * for instead, as text that kernel/ makes and understands (kernel/nldev_objects.h), or the usual
- * if it stands for nothing. So a wish is there when the client is, and nobody waits for one.
+ * A client that has given its socket the name "nonic-wish/WORD/..." gets the text that the word
+ * stands for instead, as text that kernel/ makes and understands (kernel/nldev_objects.h), or the
+ * usual if it stands for nothing. So a wish is there when the client is, and nobody waits for one.
  */
 #ifndef DRIVERS_STAT_SERVER_H
 #define DRIVERS_STAT_SERVER_H
@@ -35,12 +35,13 @@ struct stat_line {
 /* A non-blocking listening descriptor of this process; -1 if there is none to be had. */
 int stat_server_open(void);
 
-/* Whoever waits on `fd` and may know the counters, to be answered; -1: nobody. Never blocks. */
+/* Accepts a client that waits on `fd` and may know the counters, to be answered; -1: there is none.
+ * Never blocks. */
 int stat_server_accept(int fd);
 /* False: it could not be said, and nothing may follow. */
 MUST_USE bool stat_server_answer(int client, const char *device, const struct stat_line *lines,
                                  uint32_t count);
-/* What is said of a connection: its qpn, the peer's address, and so on. */
+/* The facts that a client is told of a connection: its QPN, the peer's address, and so on. */
 struct stat_connection {
     uint32_t qpn, peer_qpn;
     struct gid peer;
@@ -52,12 +53,13 @@ bool stat_server_connections(int client, const struct stat_connection *connectio
 void stat_server_close(int client);
 
 bool stat_server_serves_root(int client);
-/* What the client wants; empty: the usual. False: it cannot be found out just now. */
+/* The word of the client's wish; empty: the usual text. False: the wish cannot be found out just
+ * now. */
 #define STAT_WISH_BYTES 16
 MUST_USE bool stat_server_wish(int client, char wish[STAT_WISH_BYTES]);
 /* Says lines, as many at a time as a message has room for. */
 void stat_server_say(int client, const char *text, size_t bytes);
-/* A client's socket is given the name of a wish. False: it has none. */
+/* Gives a client's socket the name of a wish. False: it did not get the name. */
 bool stat_server_wish_for(int client, const char *wish);
 
 #endif

@@ -3,15 +3,16 @@
  * system - system calls past the C library.
  *
  * Purpose    Some of the C library's functions are no way for us to call the system:
- *            - What kernel/ interposes (close, open, socket, sendmsg ...) is kernel's own in our
- *              library: a call would come out in the room above.
- *            - write, poll and others end a thread that was cancelled (pthread_cancel). One that
- *              held a lock of ours would take it along, and the whole program with it. Switching
- *              cancellation off and on would cost more than the lock.
- *            To close there is descriptor_close (descriptor.h) alone.
+ *            - Functions that kernel/ interposes (close, open, socket, sendmsg ...) are kernel's
+ *              own in our library: a call would end in the room above.
+ *            - write, poll and others end a thread that was cancelled (pthread_cancel). If that
+ *              thread held a lock of ours, nobody would give the lock back, and the whole program
+ *              would stop. Switching cancellation off and on would cost more than the lock.
+ *            Only descriptor_close (descriptor.h) closes descriptors.
  * Inputs     As the calls they are named after.
  * Outputs    Likewise; errno.
- * Ownership  Of what they open: the caller's, who gives it to descriptor_own first.
+ * Ownership  A descriptor that is opened belongs to the caller, who gives it to descriptor_own
+ *            first.
  * Threads    Any; also signal handlers and children of fork. No cancellation point.
  * Time       Nanoseconds, milliseconds where the call has them.
  */
@@ -48,7 +49,7 @@ static inline int system_open(int at, const char *path, int flags)
     return (int)syscall(SYS_openat, at, path, flags, 0);
 }
 
-/* To write there. A file that is new has the permissions `mode`. */
+/* Opens a file to write it. A file that is new has the permissions `mode`. */
 static inline int system_create(const char *path, int flags, mode_t mode)
 {
     return (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, mode);
@@ -64,7 +65,7 @@ static inline int system_status_of(int at, const char *path, struct stat *status
     return (int)syscall(SYS_newfstatat, at, path, status, 0);
 }
 
-/* Returns the bytes of `target`, which has no end; -1 with errno. */
+/* Returns the length of `target`, which has no '\0' behind it; -1 with errno. */
 static inline ssize_t system_read_link(int at, const char *path, char *target, size_t bytes)
 {
     return syscall(SYS_readlinkat, at, path, target, bytes);
@@ -87,14 +88,14 @@ static inline ssize_t system_read(int fd, void *bytes, size_t count)
     return syscall(SYS_read, fd, bytes, count);
 }
 
-/* What is there now: does not wait, though the descriptor's flags may say so. */
+/* Reads the bytes that are there now. Does not wait, even if the descriptor's flags say so. */
 static inline ssize_t system_read_now(int fd, void *bytes, size_t count)
 {
     const struct iovec part = {bytes, count};
     return syscall(SYS_preadv2, fd, &part, 1L, -1L, -1L, (long)RWF_NOWAIT);
 }
 
-/* An eventfd that counts; `count` is not 0. */
+/* Adds `count`, which is not 0, to an eventfd. */
 static inline void system_count_up(int fd, uint64_t count)
 {
     while (system_write(fd, &count, sizeof(count)) < 0 && errno == EINTR) {
@@ -144,7 +145,7 @@ static inline int system_msync(void *pages, size_t bytes)
     return (int)result;
 }
 
-/* What is ready now. */
+/* Reports the events that are ready now. */
 static inline int system_epoll(int fd, struct epoll_event *events, int room)
 {
     return (int)syscall(SYS_epoll_wait, fd, events, room, 0);
@@ -158,8 +159,8 @@ static inline void system_sleep(long ns)
 
 /* -- Cancellation -------------------------------------------------------------------------------*/
 
-/* For longer stretches, of calls that cannot be told apart, and that nobody makes often. What they
- * give to the C library is unchecked, too. */
+/* For longer stretches of code that call the C library in many places, and that do not run often.
+ * Arguments that they give to the C library are unchecked, too. */
 static inline int uncancelled_begin(void)
 {
     int before;

@@ -2,14 +2,13 @@
  *
  * taken - UDP port 4791 where somebody else has it at every address.
  *
- * Purpose    Says who keeps nonic from UDP: another program, or the kernel's own Soft-RoCE.
+ * Purpose    Names the owner that keeps nonic from UDP: another program, or the kernel's own
+ *            Soft-RoCE.
  * Inputs     taken_everywhere.
  * Outputs    A sentence for people.
  * Ownership  Nothing is kept.
  * Threads    Any.
- * Time       Not used.
- * Units      Bytes.
- * Limits     What /proc and /sys show: without them nothing is said.
+ * Limits     Only /proc and /sys are read: without them nothing is said.
  * Source     proc_pid_net(5).
  */
 #ifndef DRIVERS_TAKEN_H

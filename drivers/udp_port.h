@@ -6,11 +6,8 @@
  *            (UDP_GRO).
  * Inputs     udp_port_transmit and udp_port_flush; udp_port_receive.
  * Outputs    Datagrams on the wire; to the sink, datagrams whose ICRC is right.
- * Ownership  The sockets are the address set's. Who asks for a link holds it (link_table.h), and
- *            what comes in makes none.
- * Threads    One caller at a time.
- * Time       Not used.
- * Units      Bytes.
+ * Ownership  The sockets belong to the address set. A caller that asks for a link holds it
+ *            (link_table.h), and packets that come in make no links.
  * Limits     UDP_BATCH_MAX packets before a flush happens by itself.
  * Source     IBTA Annex A17; docs/decisions/0005 (identification and ICRC on a plain socket).
  */
@@ -44,16 +41,16 @@
 #define UDP_FLOWS        64   /* Peers whose identification is remembered. */
 #define UDP_GROUPS_MAX   256  /* Multicast groups, each a socket. */
 #define UDP_PASSING_MAX  32   /* Peers that are answered and not remembered. */
-/* What a packet counts for in a window beside its payload, in bytes. With it, what Linux charges a
- * receive buffer for a datagram of any size, its slab rounded up, is less than twice what we count
- * (docs/decisions/0005). */
+/* The bytes that a packet counts for in a window beside its payload. With them, Linux charges a
+ * receive buffer for a datagram of any size, its slab rounded up, less than twice the bytes that we
+ * count (docs/decisions/0005). */
 #define UDP_PACKET_COST 512
-/* What the kernel is told beside a message: the size of its segments; traffic class, hop limit and
- * flow label, where they are not the socket's own. */
+/* Room for the control data of a message that we send: the size of its segments; traffic class, hop
+ * limit and flow label, where they are not the socket's own. */
 #define UDP_CONTROL_BYTES (CMSG_SPACE(sizeof(uint16_t)) + 3 * CMSG_SPACE(sizeof(int)))
-/* What it tells us: how large coalesced datagrams are, when they came, their traffic class, hop
- * limit and flow label. There is room for all, since several processes may have set the options of
- * a socket. */
+/* Room for the control data of a message that we receive: the size of coalesced datagrams, the time
+ * when they came, their traffic class, hop limit and flow label. There is room for all, since
+ * several processes may have set the options of a socket. */
 #define UDP_TOLD_BYTES (4 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct timespec)))
 /* A packet up to this size is copied together, into one vector. */
 #define UDP_COPIED_BYTES_MAX 320
@@ -71,16 +68,17 @@ struct udp_link {
     uint8_t answers;           /* enum udp_answers. */
     uint8_t unanswered;        /* Windows in a row that opened without an answer; stops at 250. */
     bool to_group;             /* To a multicast group. */
-    uint8_t ecn;               /* The bits of what leaves here: 0, or ECT(0), ... */
+    uint8_t ecn;               /* The bits of packets that leave here: 0, or ECT(0), ... */
     uint8_t socket_ecn;        /* ... and those that the socket sets if it is told nothing. */
     uint64_t sent;             /* Flight bytes ever handed to the kernel, ... */
     uint64_t probed;           /* ... when the last probe was sent, ... */
     uint64_t confirmed;        /* ... and that the peer says it has taken in. */
     struct instant blocked_at; /* Since when there is no room; 0 ns: there is. */
     struct instant asked_at;   /* Valid then: when a probe was sent because of that. */
-    struct udp_link *first;    /* The link that is counted for: itself, but for those of routes. */
+    struct udp_link *first;    /* The link that has the window: itself, unless this is the link of a
+                                  route. */
     struct udp_routes *routes; /* NULL: there is route 0 alone. */
-    struct udp_link *unmarked; /* The same for what may not be marked; NULL: not yet. */
+    struct udp_link *unmarked; /* The same for packets that may not be marked; NULL: not yet. */
     struct inet_flow flow;
     struct icrc_memo icrcs; /* The CRCs of `flow`. */
     struct sockaddr_storage to;
@@ -90,15 +88,16 @@ struct udp_link {
     uint32_t first_packet, last_packet; /* its first and newest one in the batch. */
 };
 
-/* udp_routes.c: the routes of a link. What leaves by route 0, with the link's own ECN bits, leaves
- * by the link; all else has a link of its own, which no other route's packets share a call with. */
+/* udp_routes.c: the routes of a link. Packets of route 0 with the link's own ECN bits leave by the
+ * link itself. All others have links of their own, so that no call has packets of two routes. */
 struct udp_routes {
-    struct nic_routes *told; /* What the NIC and the peer know of them. */
-    uint8_t taught; /* Which of the peer's parts `pairs` and `route_links` are made from. */
+    struct nic_routes *told; /* The routes, as the NIC and the peer know them. */
+    uint8_t taught; /* The number of the peer's part that `pairs` and `route_links` are made
+                       from. */
     uint8_t pair_count;
     struct udp_link *pairs[NIC_ROUTE_GIDS_MAX + 1];  /* Between two addresses each; 0: the link. */
     struct udp_link *route_links[2][NIC_ROUTES_MAX]; /* Not to be marked, ECT(0); NULL: not yet. */
-    struct udp_link *newest; /* That left last, between the link's addresses; NULL: none did. */
+    struct udp_link *newest; /* The one that sent last, between the link's addresses; NULL: none. */
 };
 
 /* A socket that sends alone. */
@@ -121,11 +120,11 @@ struct udp_packet {
     uint32_t next; /* During a flush: the next packet of this link. */
 };
 
-/* What is remembered of where datagrams come from. */
+/* The state that is kept for a source of datagrams. */
 struct udp_flow {
     struct gid source, destination;
     uint16_t port;
-    bool known; /* What identifications look like, of a peer that is not nonic (see icrc.h): */
+    bool known; /* A peer that is not nonic has identifications that we know (icrc.h): */
     uint16_t last, candidate;
     struct icrc_memo icrcs;
 };
@@ -152,8 +151,8 @@ struct udp_port {
     const struct address_set *addresses;
     bool segmenting;        /* The kernel offers UDP_SEGMENT, and the device has not refused it. */
     bool observing;         /* Datagrams tell when they arrived, and their traffic class, ... */
-    bool showing;           /* ... or all that their IP headers vary in. */
-    bool doubtful;          /* It was refused, but maybe for what one packet alone would be, too. */
+    bool showing;           /* ... or all fields of their IP headers that vary. */
+    bool doubtful;          /* It was refused, but one packet alone may be refused as well. */
     bool labels_refused;    /* The kernel takes no flow label that nobody leased: it chooses. */
     bool explained;         /* The program was told that its packets are too large. */
     uint8_t ports;          /* UDP source ports of an address, from 1 on. */
@@ -178,8 +177,8 @@ struct udp_port {
     uint8_t *tails;                /* The rest of long headers, UDP_TAIL_BYTES a packet. */
     uint8_t *receive_buffer;
     uint8_t *bounce; /* One packet's payload that needs copying. */
-    /* What the kernel tells beside a datagram; here, since 80 bytes more of the stack cost a look a
-     * hundredth of its time. */
+    /* The control data that the kernel tells beside a datagram. It stands here, since 80 bytes more
+     * of the stack cost a look a hundredth of its time. */
     _Alignas(struct cmsghdr) char told[UDP_TOLD_BYTES];
     int groups_fd; /* epoll: the sockets of all groups. */
     uint32_t group_count;
@@ -188,14 +187,14 @@ struct udp_port {
     struct {
         uint8_t *bytes; /* NULL: no address is shared. */
         size_t count;
-        uint32_t slot, packets; /* Whom it is for. */
+        uint32_t slot, packets; /* The slot that it is for. */
     } handover;                 /* Packets of one look at a socket that another process owns. */
 };
 
 /* One datagram whose ICRC was right. */
 struct udp_datagram {
     struct gid source, destination;
-    struct instant arrived; /* 0 ns: not known. What is not known of `variant` is plain. */
+    struct instant arrived; /* 0 ns: not known. A field of `variant` that is not known is plain. */
     struct inet_variant variant;
     const uint8_t *bytes; /* From the BTH on. */
     size_t count;         /* Without the ICRC. */
@@ -218,17 +217,17 @@ struct link *udp_port_link(struct udp_port *port, const struct gid *source,
 struct link *udp_port_known_link(struct udp_port *port, const struct gid *source,
                                  const struct gid *destination, int slot);
 void udp_port_release(struct udp_port *port, struct link *link);
-/* An idle link goes, when what is in the batch has left. */
+/* Removes an idle link, after the packets of the batch have left. */
 void udp_port_drop(struct udp_port *port, struct link *link);
 
-/* A link for what is sent now and needs no memory of the peer: an answer, a management datagram.
- * Whoever causes those may be anybody, with any source address, so nothing is allocated: if the
- * link was not asked for before, it is one of few, and leads to other peers later. NULL as above.
- */
+/* A link for a packet that is sent now and needs no memory of the peer: an answer, a management
+ * datagram. Anybody may cause such packets, with any source address, so nothing is allocated: if
+ * the link was not asked for before, it is one of UDP_PASSING_MAX, and leads to other peers later.
+ * NULL as above. */
 struct link *udp_port_passing_link(struct udp_port *port, const struct gid *source,
                                    const struct gid *destination, int slot);
 
-/* udp_routes.c: from now on each address has so many UDP source ports, at most NIC_ROUTES_MAX.
+/* udp_routes.c: from now on each address has `ports` UDP source ports, at most NIC_ROUTES_MAX.
  * Links that were offered routes before have as many as they had. */
 void udp_port_use_ports(struct udp_port *port, uint32_t ports);
 /* Fills the world's part of `routes`; from now on the link leads by these routes, and once `routes`
@@ -236,33 +235,33 @@ void udp_port_use_ports(struct udp_port *port, uint32_t ports);
  * False: no memory, and route 0 is all there is. */
 MUST_USE bool udp_port_offer_routes(struct udp_port *port, struct link *link,
                                     struct nic_routes *routes);
-/* The link for what leaves by that route of `link`, which was offered routes unless `route` is 0.
- * Not compiled into its one caller, where the packets of RC pass. */
+/* The link for packets that leave by that route of `link`, which was offered routes unless `route`
+ * is 0. Not compiled into its one caller, where the packets of RC pass. */
 __attribute__((noinline)) struct link *udp_port_route(struct udp_port *port, struct link *link,
                                                       uint8_t route, enum nic_ecn ecn);
 
 #define UDP_ECT_0 2 /* RFC 3168 */
 
-/* Has what leaves by `link` the ECN bits that it is to have? */
+/* Do packets that leave by `link` have the ECN bits that they are to have? */
 static inline bool udp_link_suits(const struct link *base, enum nic_ecn ecn)
 {
     const struct udp_link *link = CONTAINER_OF_CONST(base, struct udp_link, link);
     return ecn == NIC_ECN_OF_PATH || link->ecn == (ecn == NIC_ECN_CAPABLE ? UDP_ECT_0 : 0);
 }
 
-/* The addresses and ports of what leaves by `link`. */
+/* The addresses and ports of packets that leave by `link`. */
 const struct inet_flow *udp_link_flow(const struct link *link);
 
 /* udp_multicast.c: the link from one of our GIDs to a multicast group, over at most `hop_limit` - 1
  * routers; 0: to programs of this machine only. Held; NULL if they are of different families. */
 struct link *udp_port_group_link(struct udp_port *port, const struct gid *source,
                                  const struct gid *group, uint8_t hop_limit);
-/* An address has come back on another interface: what is sent to groups leaves by it. */
+/* An address has come back on another interface: packets to groups leave by that one. */
 void udp_groups_steer(struct udp_port *port);
 
-/* udp_multicast.c: from here on what is sent to the group comes in, whoever else of this machine
- * receives it too. STATUS_INVALID: we have no address of its family; STATUS_FULL: the kernel gives
- * no (more) socket or membership. */
+/* udp_multicast.c: from here on packets to the group come in, also if other programs of this
+ * machine receive them. STATUS_INVALID: we have no address of its family; STATUS_FULL: the kernel
+ * gives no (more) socket or membership. */
 MUST_USE enum status udp_port_join(struct udp_port *port, const struct gid *group);
 void udp_port_leave(struct udp_port *port, const struct gid *group);
 
@@ -276,7 +275,8 @@ void udp_port_transmit_raw(struct udp_port *port, struct link *link, struct inet
                            const uint8_t *bytes, size_t count);
 void udp_port_flush(struct udp_port *port);
 
-/* udp_wait.c: what still waits for room in the send buffer leaves, if it can within `limit_ms`. */
+/* udp_wait.c: messages that still wait for room in the send buffer leave, if they can within
+ * `limit_ms`. */
 void udp_port_drain(struct udp_port *port, int limit_ms);
 
 /* Adds a packet that is headers alone, without its ICRC. */
@@ -284,8 +284,7 @@ void udp_port_transmit_headers(struct udp_port *port, struct udp_link *link, con
                                uint32_t headers_bytes);
 
 /* Takes in what has arrived, until about `quantum` datagrams of each address. Returns how many
- * arrived. What `nic` keeps about datagrams that came together is asked for ahead; NULL: it is not.
- */
+ * arrived. The memory of `nic` for datagrams that came together is prefetched; NULL: it is not. */
 uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context,
                           const struct nic *nic);
 
@@ -299,13 +298,14 @@ void udp_port_observe(struct udp_port *port);
  * or control data for it; to be told takes a part of the 42 ns that docs/decisions/0005 has. */
 void udp_port_serve_connections(struct udp_port *port, const struct gid *self);
 
-/* From now on datagrams tell what their IP headers vary in, which only those who serve UD queue
- * pairs pass on: it takes as much of a call's time. Those of groups always do. */
+/* From now on datagrams tell the fields of their IP headers that vary, which takes as much of a
+ * call's time: only a NIC with UD queue pairs passes them on. Datagrams of groups always tell
+ * them. */
 void udp_port_show_variants(struct udp_port *port);
-/* udp_port.c, for udp_multicast.c: likewise of one socket. */
+/* udp_port.c, for udp_multicast.c: the same for one socket. */
 void udp_show_variants(int fd, bool ipv4, bool on);
 
-/* Likewise of the groups, whose datagrams have the group as destination. */
+/* The same for the groups, whose datagrams have the group as destination. */
 uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_sink sink,
                                  void *context);
 
@@ -330,7 +330,7 @@ uint32_t udp_receive_once(struct udp_port *port, const struct address *address, 
 /* Room for one more packet: what is in flight to the peer fits its receive buffer. */
 bool udp_link_has_room(struct udp_port *port, struct link *link, struct instant now);
 
-/* What found no room in a send buffer is still to leave. */
+/* Do messages that found no room in a send buffer still wait? */
 bool udp_port_has_waiting(const struct udp_port *port);
 /* Has the peer answered a probe, and not been silent for seconds since? */
 bool udp_link_answers(const struct link *link);
@@ -352,14 +352,15 @@ void udp_routes_free(struct udp_routes *routes);
 void udp_routes_forget_sockets(struct udp_routes *routes);
 /* udp_routes.c, for udp_flow.c: the NIC has a number for its next challenge. */
 void udp_routes_draw(const struct udp_routes *routes);
-/* Links of these routes that share the socket `fd` have it set ECT(0). */
+/* The socket `fd` sets ECT(0) from now on: links of these routes that use it take note. */
 void udp_routes_note_markable(struct udp_routes *routes, int fd);
 void udp_senders_close(struct udp_port *port);
 void udp_senders_forget(struct udp_port *port);
 /* udp_routes.c, for live_port.c: this address is on another interface than before. */
 void udp_senders_steer(struct udp_port *port, uint32_t index);
 
-/* udp_send.c, for udp_port.c: what one flush works on, too large for the stack of who posts. */
+/* udp_send.c, for udp_port.c: the memory for one flush, too large for the stack of a thread that
+ * posts. */
 MUST_USE struct udp_layout *udp_layout_make(void);
 
 /* udp_wait.c, for the others of udp_*.c: the first `count` messages found the send buffer of `fd`
@@ -371,8 +372,8 @@ void udp_wait(struct udp_port *port, int fd, const struct mmsghdr *messages, con
 void udp_send_waiting(struct udp_port *port);
 void udp_waiting_forget(struct udp_port *port);
 
-/* udp_flow.c, for udp_send.c and udp_receive.c: counts a packet in flight, and after enough of them
- * sends a probe behind; takes in a probe or an answer. */
+/* udp_flow.c, for udp_send.c and udp_receive.c: udp_flow_sent counts a packet in flight, and sends
+ * a probe after enough of them; udp_flow_on_datagram takes in a probe or an answer. */
 void udp_flow_sent(struct udp_port *port, struct udp_link *link, uint32_t bytes);
 void udp_flow_probe(struct udp_port *port, struct udp_link *link);
 bool udp_flow_on_datagram(struct udp_port *port, const struct gid *source,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * udp_unread - does a process of this machine leave its datagrams unread?
+ * udp_unread - a look for unread datagrams in the sockets of another process of this machine.
  *
  * Reads /proc/net/udp or udp6, which take time in proportion to the sockets there are: for moments
  * when a connection would be given up otherwise.
@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "nic/types.h"
 
-/* A socket of this machine, and whose it is, as the kernel numbers both. */
+/* A socket of this machine and its user, as the kernel numbers both. */
 struct udp_owner {
     unsigned uid;
     unsigned long inode; /* 0: none. */

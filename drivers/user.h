@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * user - which user of the machine a number from the kernel stands for.
+ * user - the user of the machine for whom a number from the kernel stands.
  *
  * Purpose    A user namespace may name a part of the machine's users only. To a process there the
  *            kernel gives one and the same number, the overflow ID (65534), for all others. Such a
@@ -27,9 +27,10 @@
  * for every user, as the first one of a machine has. */
 MUST_USE bool user_is_named(uid_t user);
 
-/* Descriptors that stay with a process, whatever comes to its number; -1: there is none. The first
- * is for its memory, and leads nowhere once the process has ended or executed another program. The
- * other is a pidfd, readable once the process has ended: until then its number is its own. */
+/* Descriptors that stay with a process, whichever process gets its number later; -1: there is none.
+ * The first is for its memory, and leads nowhere once the process has ended or executed another
+ * program. The other is a pidfd, readable once the process has ended: until then its number is its
+ * own. */
 struct user_process {
     int memory, end;
 };
@@ -38,7 +39,7 @@ struct user_process {
  * namespace, or it is not known whose it is (with an errno that shortage_is: not just now). `held`,
  * which may be NULL, becomes that process. */
 uid_t user_of_process(pid_t process, struct user_process *held);
-/* Has it not ended? */
+/* Has that process not ended? */
 MUST_USE bool user_process_is_there(const struct user_process *held);
 void user_process_close(struct user_process *held);
 
