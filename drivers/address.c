@@ -22,7 +22,7 @@
 #include "wire/inet.h"
 #include "wire/roce.h"
 
-/* IPv6 and UDP headers, the longest RoCE headers, and the ICRC around a payload. */
+/* The bytes around a payload: IPv6 and UDP headers, the longest RoCE headers, and the ICRC. */
 #define AROUND_PAYLOAD (40 + 8 + ROCE_HEADERS_BYTES_MAX + ROCE_ICRC_BYTES)
 
 #define CLAIM_TRIES 256
@@ -94,7 +94,7 @@ static bool has(const struct address_set *set, const struct gid *gid)
     return false;
 }
 
-/* 0 with errno: there is none to be had. */
+/* 0 with errno: the system tells no MTU. */
 static uint32_t interface_mtu(const char *name)
 {
     struct ifreq request = {0};
@@ -108,8 +108,8 @@ static uint32_t interface_mtu(const char *name)
     return good ? (uint32_t)request.ifr_mtu : 0;
 }
 
-/* Returns the interface's MTU; 0, with errno: it is too small, or not to be had, and `error` says
- * so. */
+/* Returns the interface's MTU; 0, with errno: the MTU is too small, or the system does not tell it,
+ * and `error` says so. */
 static uint32_t take_mtu(struct address_set *set, const char *interface, char *error,
                          size_t error_bytes)
 {
@@ -130,7 +130,8 @@ static uint32_t take_mtu(struct address_set *set, const char *interface, char *e
     return bytes;
 }
 
-/* By which multicast finds its interface. 0, with errno: not to be had, and `error` says so. */
+/* The index, by which multicast finds its interface. 0, with errno: the system tells none, and
+ * `error` says so. */
 static uint32_t index_of(const char *interface, char *error, size_t error_bytes)
 {
     const uint32_t index = if_nametoindex(interface);
@@ -142,7 +143,7 @@ static uint32_t index_of(const char *interface, char *error, size_t error_bytes)
     return index;
 }
 
-/* Two interfaces may have one link-local address: are those whose sockets we got on ours? */
+/* Two interfaces may have one link-local address: are the sockets that we got on our interface? */
 static bool is_there(const struct share *share, const union socket_address *address)
 {
     union socket_address bound = {.any.sa_family = AF_UNSPEC};
@@ -151,7 +152,8 @@ static bool is_there(const struct share *share, const union socket_address *addr
            bound.any.sa_family != AF_INET6 || bound.v6.sin6_scope_id == address->v6.sin6_scope_id;
 }
 
-/* An address that others of our user may have too. Its socket is known once there is a slot. */
+/* Adds an address that other processes of our user may have too. Its socket is known once we have a
+ * slot. */
 static bool add_shared(struct address_set *set, union socket_address *address, const char *text,
                        const char *interface, char *error, size_t error_bytes)
 {
@@ -198,7 +200,7 @@ static bool add_shared(struct address_set *set, union socket_address *address, c
     return true;
 }
 
-/* The same slot at all addresses: a queue pair has one number. */
+/* Claims the same slot at all addresses, because a queue pair has one number. */
 static bool claim_slot(struct address_set *set, char *error, size_t error_bytes)
 {
     struct share *shares[ADDRESS_MAX];
@@ -225,7 +227,7 @@ static const char *to_text(const union socket_address *address, char *text, sock
     return inet_ntop(address->any.sa_family, from, text, bytes);
 }
 
-/* Where UDP is not to be had, a name is the claim: it is as exclusive, and vanishes likewise. */
+/* Where there is no UDP, a name is the claim: one process has it, and it vanishes with that. */
 static bool add_name(struct address_set *set, union socket_address *address,
                      uint32_t interface_index)
 {
@@ -257,7 +259,7 @@ static bool claim_loopback(struct address_set *set,
     for (int i = 0; i < CLAIM_TRIES; i++) {
         uint32_t drawn;
         random_draw(&drawn, sizeof(drawn));
-        /* 127.0.0.0/16 is where people put things by hand. */
+        /* People choose addresses of 127.0.0.0/16 by hand. */
         const uint32_t host = 0x00010000u + drawn % 0x00fe0000u;
         if ((host & 0xff) == 0 || (host & 0xff) == 0xff) {
             continue;
@@ -301,7 +303,7 @@ static bool parse(const char *word, union socket_address *address)
     return true;
 }
 
-/* Without the interface that stands behind a link-local address ("fe80::1%eth0"). */
+/* Ignores the interface that stands behind a link-local address ("fe80::1%eth0"). */
 static bool parse_link_local(const char *word, union socket_address *address)
 {
     char text[INET6_ADDRSTRLEN];
@@ -315,7 +317,7 @@ static bool usable(const struct ifaddrs *at)
            (at->ifa_addr->sa_family == AF_INET || at->ifa_addr->sa_family == AF_INET6);
 }
 
-/* For people: the first address of each word. */
+/* Adds the first address of each word to the text for people. */
 static void add_text(struct address_set *set, const char *address, const char *kind,
                      const char *interface)
 {
@@ -339,8 +341,8 @@ static bool names(const char *word, const char *interface, const union socket_ad
     return gid_equal(&a, &b);
 }
 
-/* All usable addresses of family `family` that belong to `word`, by name or by address: those that
- * are link-local, or the others. */
+/* Adds all usable addresses of family `family` that belong to `word`, by name or by address: the
+ * link-local ones, or the others. */
 static bool add_matching(struct address_set *set, const struct ifaddrs *list, const char *word,
                          int family, bool link_local, char *error, size_t error_bytes)
 {
@@ -398,7 +400,7 @@ static bool find_on_interfaces(struct address_set *set, const char *word, char *
         snprintf(error, error_bytes, "cannot list interfaces: %s", strerror(errno));
         return false;
     }
-    /* A link-local address is for those who name it, and for interfaces that have no other. */
+    /* A link-local address is used if the user names it, or if the interface has no other one. */
     const bool good =
         add_matching(set, list, word, AF_INET, false, error, error_bytes) &&
         add_matching(set, list, word, AF_INET6, false, error, error_bytes) &&

@@ -20,8 +20,8 @@
 
 struct capture {
     int fd;
-    bool ended;   /* Something could not be written, and nothing is any more. */
-    bool is_file; /* No pipe and no device. */
+    bool ended;   /* A write has failed, and nothing more is written. */
+    bool is_file; /* It is no pipe and no device. */
     size_t used;
     uint64_t written;
     uint64_t flushed_ns;
@@ -62,7 +62,7 @@ static void insert_pid(char *name, size_t bytes)
     snprintf(name, bytes, "%.*s.%d.%.*s", PATH_MAX - 64, copy, getpid(), 32, dot + 1);
 }
 
-/* The lock goes with the process, so a file that nobody writes any more is free to be replaced. */
+/* The lock ends with the process, so a file that no process writes any more may be replaced. */
 static int open_alone(const char *name)
 {
     const int fd = descriptor_own(system_create(name, 0, 0644));
@@ -107,8 +107,8 @@ struct capture *capture_open(const char *path, char *error, size_t error_bytes)
     return capture;
 }
 
-/* A full disk ends the capture, not the program. Behind half of a packet a reader finds nothing, so
- * no more is written when there is room again. */
+/* A full disk ends the capture, not the program. A reader finds nothing behind half of a packet, so
+ * nothing more is written when there is room again. */
 static void end(struct capture *capture, int reason)
 {
     char text[128];
@@ -187,7 +187,7 @@ void capture_pieces(struct capture *capture, const struct inet_flow *flow,
     uint8_t bytes[BLOCK_PACKET_BYTES_MAX];
     const size_t count =
         roce_frame_join(flow, headers, headers_bytes, payload, payload_bytes, bytes);
-    if (count != 0) { /* Otherwise it is no packet, and the decoder counts it. */
+    if (count != 0) { /* 0: it is no packet, and the decoder counts it. */
         capture_bytes(capture, flow, variant, bytes, count);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * config - what `nonic run` tells the library, through the environment.
+ * config - the settings that `nonic run` gives the library, through the environment.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,15 +10,15 @@
 #include "drivers/live.h"
 #include "nic/routes.h"
 
-/* A program with more rights than its user (set-user-ID) does not do what the user's environment
- * says: a capture would write any file. */
+/* A program with more rights than its user (set-user-ID) ignores the user's environment: a capture
+ * could overwrite any file. */
 static const char *value_of(const char *name)
 {
     const char *value = secure_getenv(name);
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* The number of the word; -1: it is none of them. */
+/* The number of the word `text`; -1: it is none of them. */
 static int word_of(const char *text, const char *const words[], int count)
 {
     for (int i = 0; i < count; i++) {
@@ -62,7 +62,7 @@ static bool is_digit(char character)
     return character >= '0' && character <= '9';
 }
 
-/* A number from 1 on; without a text, what is usual. */
+/* A number from 1 on; without a text, the usual number. */
 static bool parse_number(const char *text, uint32_t usual, uint32_t most, uint32_t *number)
 {
     char *end = NULL;

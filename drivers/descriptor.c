@@ -16,13 +16,13 @@ _Atomic pid_t descriptor_owner;
 int __interceptor_close(int fd);
 #endif
 
-/* errno stays: mostly something failed before. */
+/* errno stays, because mostly a call has failed before. */
 static void close_number(int fd)
 {
     const int reason = errno;
 #ifdef __SANITIZE_THREAD__
-    /* The thread sanitizer keeps a record of each descriptor, and has to see that this one ends.
-     * In verbs a plain close() is our own, behind the sanitizer's. */
+    /* The thread sanitizer keeps a record of each descriptor, and has to see that this one ends. In
+     * our library a plain close() would be our own function, behind the sanitizer's. */
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     (void)__interceptor_close(fd);
@@ -47,7 +47,7 @@ static int note(_Atomic uint64_t *bits, int fd)
     return fd;
 }
 
-/* A program that has closed its standard streams. */
+/* Moves a descriptor above the standard streams, which a program may have closed. */
 static int above_streams(int fd)
 {
     if (fd < 0 || fd > STDERR_FILENO) {
@@ -66,7 +66,7 @@ int descriptor_own(int fd)
 void descriptor_close(int fd)
 {
     if (fd >= 0) {
-        /* First: once it is closed, the number may be another thread's. */
+        /* This comes first: once `fd` is closed, another thread may get the number. */
         descriptor_clear_bit(descriptor_bits, fd);
         descriptor_give_up(fd);
         close_number(fd);
@@ -98,7 +98,7 @@ bool descriptor_may_grow_to(uint64_t bytes)
 void descriptors_close_all(void)
 {
     const int highest = atomic_load(&descriptor_highest);
-    /* What was lent to the parent's program, its child's program may close. */
+    /* The child's program may close descriptors that were lent to the parent's program. */
     atomic_store(&descriptor_owner, getpid());
     for (int word = 0; word <= highest / 64 && highest >= 0; word++) {
         uint64_t bits = atomic_exchange(&descriptor_bits[word], 0);

@@ -16,7 +16,7 @@
 /* A reordered packet comes after the next 1..3, or after this long if none follows. */
 #define REORDER_PACKETS_MAX 3
 #define REORDER_NS          1000000
-/* Reordered packets that wait: as many as are drawn in a row, if each leaves in time. */
+/* Reordered packets that wait: as many as faults reorder in a row, if each leaves in time. */
 #define REORDERED_MAX 8
 
 enum fault_kind {
@@ -36,12 +36,12 @@ struct fault {
     uint32_t position_count;
 };
 
-/* Headers and payload follow. */
+/* A record of the queue; headers and payload follow. */
 struct held {
     struct faults_packet packet;
     uint64_t due_packet;     /* Goes out behind this packet number, ... */
     struct instant due_time; /* ... or at this time, whichever comes first. */
-    uint32_t bytes;          /* What it takes of the queue, this included. */
+    uint32_t bytes;          /* The bytes that it takes in the queue, this struct included. */
     bool reordered;          /* Its turn comes by `reordered`, not by its place in the queue. */
     bool taken;
 };
@@ -55,8 +55,8 @@ struct queue {
     uint64_t first, next, end; /* Those before `next` are taken, or reordered. */
     struct held *reordered[REORDERED_MAX];
     uint32_t reordered_count;
-    struct held *due; /* What faults_due named. */
-    uint32_t waiting; /* Not yet taken. */
+    struct held *due; /* The packet that faults_due named. */
+    uint32_t waiting; /* Packets that are not yet taken. */
 };
 
 struct faults {
@@ -270,8 +270,8 @@ static struct held *held_at(const struct queue *queue, uint64_t place)
     return (struct held *)(void *)(queue->ring + place % FAULTS_HELD_BYTES);
 }
 
-/* The next record of so many bytes, in one piece; NULL: no room. What is left at the ring's end is
- * a record that nobody waits for. */
+/* The next record of `bytes` bytes, in one piece; NULL: no room. The bytes that are left at the
+ * ring's end become a record without a packet. */
 static struct held *append(struct queue *queue, uint32_t bytes)
 {
     const uint32_t left = FAULTS_HELD_BYTES - (uint32_t)(queue->end % FAULTS_HELD_BYTES);
@@ -294,7 +294,8 @@ bool faults_hold(struct faults *faults, const struct faults_packet *packet, stru
     struct queue *queue = &faults->queue;
     const uint32_t count = (uint32_t)packet->headers_bytes + packet->payload_bytes;
     CHECK(count <= BLOCK_PACKET_BYTES_MAX);
-    /* Drawn whether there is room or not: that must not change what strikes later packets. */
+    /* The number is drawn also without room: the faults of later packets must not depend on
+     * that. */
     const uint64_t passing =
         decision->reorder ? 1 + prng_below(&faults->prng, REORDER_PACKETS_MAX) : 0;
     const bool reordered = decision->reorder && queue->reordered_count < REORDERED_MAX;

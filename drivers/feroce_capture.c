@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * feroce_capture - the frames that a board would have sent, and those that came, in a file.
+ * feroce_capture - a file of the frames that a board would have sent, and of those that came.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,8 @@ struct feroce_capture {
     bool ended;
 };
 
-/* A full disk ends the capture, not the board: behind half of a packet a reader finds nothing. */
+/* A full disk ends the capture, not the board: a reader would find nothing behind half of a
+ * packet. */
 static void judge(struct feroce_capture *capture, bool good)
 {
     if (!good && !capture->ended) {
@@ -128,7 +129,7 @@ void feroce_capture_came(struct feroce_port *port, const struct inet_flow *flow,
         return;
     }
     struct feroce_frame frame = feroce_port_frame(port, flow, identification);
-    frame.service_class = 0; /* Whatever it was. */
+    frame.service_class = 0; /* We do not know the peer's class. */
     put_macs(&frame, true);
     write_frame(port->capture, &frame, bytes, count);
 }

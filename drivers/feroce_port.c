@@ -14,7 +14,7 @@
 #include "drivers/system.h"
 
 #define SOCKET_BYTES_WANTED (4 << 20)
-#define DATA_READS_MAX      2 /* One after the other, until messages have their turn. */
+#define DATA_READS_MAX      2 /* Reads of data in a row, before messages have their turn. */
 
 /* -- Opening ------------------------------------------------------------------------------------*/
 
@@ -186,14 +186,15 @@ static bool read_socket(struct feroce_port *port, bool is_cm)
     return port->received > 0;
 }
 
-/* Data may come without end. */
+/* Messages have a turn although data may come without end. */
 static bool read_sockets(struct feroce_port *port)
 {
     const bool cm_first = port->data_reads >= DATA_READS_MAX;
     return read_socket(port, cm_first) || read_socket(port, !cm_first);
 }
 
-/* The sender's identification is hidden from us: one that explains the ICRC makes it right. */
+/* The sender's identification is hidden from us: the ICRC is right if any identification fits
+ * it. */
 static bool icrc_is_right(const struct inet_flow *flow, const uint8_t *bytes, size_t count,
                           uint16_t *identification)
 {
@@ -206,7 +207,7 @@ static bool icrc_is_right(const struct inet_flow *flow, const uint8_t *bytes, si
     return difference == 0 || icrc_solve_identification(difference, count, 0, identification);
 }
 
-/* One that faults held back. */
+/* Takes a datagram that faults held back. */
 static bool take_held(struct feroce_port *port, struct instant now,
                       struct feroce_datagram *datagram)
 {
@@ -229,8 +230,8 @@ static bool take_held(struct feroce_port *port, struct instant now,
     return true;
 }
 
-/* What a bad network does to a datagram. False: it does not come, or later. One without a byte has
- * none that faults could change. */
+/* Applies the faults to a datagram. False: the datagram is lost, or comes later. A datagram of 0
+ * bytes has no byte that faults could change. */
 static bool survives(struct feroce_port *port, struct instant now, struct feroce_datagram *datagram)
 {
     if (port->faults_in == NULL || datagram->is_cm || datagram->count == 0 ||

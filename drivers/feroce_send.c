@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * feroce_send - a batch of the board's packets becomes one or a few system calls.
+ * feroce_send - one or a few system calls for a batch of the board's packets.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define CALL_BYTES_MAX 65000
 #define ADDRESS_BYTES  4
 
-/* A batch has room for what it has, and each of its packets a way that leads somewhere. */
+/* A batch has at most FEROCE_BATCH_MAX packets, and each of them a way that leads somewhere. */
 static void batch_check(const struct feroce_port *port)
 {
     CHECK(port->batch_count <= FEROCE_BATCH_MAX);
@@ -37,7 +37,7 @@ static void make_icrc(struct feroce_entry *entry, uint16_t identification)
     store_le32(entry->icrc, icrc_finish(icrc_extend(crc, entry->payload, entry->payload_bytes)));
 }
 
-/* With its ICRC for identification 0. */
+/* Writes a packet with its ICRC for identification 0. */
 static uint32_t join(const struct feroce_entry *entry, uint8_t *out)
 {
     if (entry->is_whole) {
@@ -52,7 +52,7 @@ static uint32_t join(const struct feroce_entry *entry, uint8_t *out)
     return feroce_entry_bytes(entry);
 }
 
-/* What a board of 2026 counts: all that it sends. */
+/* The next identification: a board of 2026 counts all packets that it sends. */
 static uint16_t next_number(struct feroce_port *port)
 {
     return port->config.stack == FEROCE_STACK_2026 ? port->identification++ : 0;
@@ -220,8 +220,8 @@ static void push(struct feroce_port *port, const struct feroce_entry *entry)
 
 /* -- A bad network ------------------------------------------------------------------------------*/
 
-/* Behind a packet that is held stands whom it is for: meanwhile the queue pair may have been opened
- * by another host, to which its way leads then. Such a packet is lost. */
+/* The address of its destination stands behind a packet that is held. Meanwhile another host may
+ * have opened the queue pair, and the way leads to that host: then the packet is lost. */
 static void feroce_port_release(struct feroce_port *port, struct instant now)
 {
     const struct faults_packet *held;

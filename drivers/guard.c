@@ -12,7 +12,7 @@
 
 bool guard_fast_strings;
 
-/* Distances from each field, so that nothing is to be relocated. */
+/* Each field is a distance from itself, so that the loader has nothing to relocate. */
 struct guard_entry {
     int32_t begin, end, landing;
 };
@@ -23,7 +23,7 @@ extern const struct guard_entry entries_begin[] __asm__("__start_nonic_guard")
 extern const struct guard_entry entries_end[] __asm__("__stop_nonic_guard")
     __attribute__((visibility("hidden")));
 
-static struct sigaction program_segv, program_bus; /* What was there before us. */
+static struct sigaction program_segv, program_bus; /* The handlers before ours. */
 static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
 
 static uintptr_t place(const int32_t *distance)
@@ -31,7 +31,7 @@ static uintptr_t place(const int32_t *distance)
     return (uintptr_t)distance + (uintptr_t)(intptr_t)*distance;
 }
 
-/* 0: not an instruction of ours that may fault. */
+/* The place to go on at; 0: it is no instruction of ours that may fault. */
 static uintptr_t landing_of(uintptr_t instruction)
 {
     for (const struct guard_entry *entry = entries_begin; entry < entries_end; entry++) {
@@ -42,8 +42,8 @@ static uintptr_t landing_of(uintptr_t instruction)
     return 0;
 }
 
-/* Without a handler: the instruction faults again, or the signal that somebody sent comes again,
- * and does what it does. */
+/* Removes the handler: the instruction faults again, or the signal that a process sent comes again,
+ * and this time ends the program. */
 static void end_program(int signal, const siginfo_t *info)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL};
@@ -111,8 +111,8 @@ static bool has_fast_strings(void)
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b >> 9 & 1) != 0;
 }
 
-/* Once: who came later may have kept ours as what was there before, and passing faults to and fro
- * would never end. */
+/* This happens once: a handler that was installed later may have kept ours as the one before it,
+ * and the two would pass faults to each other without end. */
 void guard_install(void)
 {
     static bool installed;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * interface_watch - a socket by which the kernel tells what becomes of network interfaces.
+ * interface_watch - a socket by which the kernel tells of changes of network interfaces.
  *
- * The answer to a question and what the kernel tells by itself come in one queue. An answer may be
- * older than what was told while it came; then the question is asked again, which costs what a
- * change costs the kernel, and so comes to an end.
+ * Answers to our questions, and messages about changes, come in one queue. An answer may be older
+ * than a message that came before it; then the question is asked again. That costs no more than the
+ * change did, so it comes to an end.
  */
 #include "drivers/interface_watch.h"
 
@@ -105,7 +105,8 @@ static uint32_t take_answer(struct interface_watch *watch, struct interfaces *in
 static uint32_t take(struct interface_watch *watch, struct interfaces *interfaces,
                      const struct rtnetlink_message *message)
 {
-    /* What other programs ask for has their ports, also where it is told to everybody. */
+    /* An answer to another program has that program's port, also where the kernel sends it to
+     * all. */
     if (watch->reading != INTERFACE_READS_NOTHING && message->port_id == watch->port_id &&
         message->sequence == watch->sequence) {
         return take_answer(watch, interfaces, message);
@@ -118,7 +119,8 @@ static uint32_t take(struct interface_watch *watch, struct interfaces *interface
     return changes & ~(uint32_t)INTERFACES_DOUBT;
 }
 
-/* What does not come from the kernel is nothing. False: there is nothing more, or `failed`. */
+/* Receives messages; those that do not come from the kernel are dropped. False: there are no more,
+ * or the watch has `failed`. */
 static bool receive(struct interface_watch *watch)
 {
     struct sockaddr_nl from = {0};
@@ -133,15 +135,15 @@ static bool receive(struct interface_watch *watch)
         return true;
     }
     if (count < 0 && errno == ENOBUFS) {
-        watch->again = true; /* The queue was full, and something was left out. */
+        watch->again = true; /* The queue was full, and messages are missing. */
         return true;
     }
     watch->failed = count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
     return count < 0 && errno == EINTR;
 }
 
-/* The queue is empty: before that, the kernel would find no room for an answer. One that has begun
- * always goes on, but for want of memory. */
+/* Asks once the queue is empty: before that, the kernel could find no room for the answer. An
+ * answer that has begun always goes on, unless memory is short. */
 static bool ask_again(struct interface_watch *watch, const struct interfaces *known)
 {
     watch->failed |= watch->reading != INTERFACE_READS_NOTHING;
@@ -165,7 +167,7 @@ bool interface_watch_next(struct interface_watch *watch, struct interfaces *inte
             }
             break;
         case RTNETLINK_MALFORMED:
-            /* A question would be answered likewise again. */
+            /* The kernel would answer a question in the same way again. */
             watch->failed = watch->reading != INTERFACE_READS_NOTHING;
             watch->again = true;
             watch->at = watch->count;

@@ -39,8 +39,8 @@ static void set_link(struct interfaces *interfaces, const struct rtnetlink_messa
     }
 }
 
-/* Its number may be another interface's next. A loopback address stays with its own, which is one
- * that cannot be removed. */
+/* Another interface may get its number next. A loopback address stays with its interface, which
+ * cannot be removed. */
 static uint32_t remove_link(struct interfaces *interfaces, uint32_t interface_index)
 {
     uint32_t changes = 0;
@@ -64,7 +64,7 @@ static bool is_that(const struct interface_address *one, const struct rtnetlink_
             one->interface_index == message->interface_index);
 }
 
-/* NULL: it is none of these. */
+/* The address of the message; NULL: it is none of ours. */
 static struct interface_address *find(struct interfaces *interfaces,
                                       const struct rtnetlink_message *message)
 {
@@ -107,7 +107,8 @@ static uint32_t add_address(struct interfaces *interfaces, const struct rtnetlin
     return LIVE_CHANGE_GIDS | (moved ? INTERFACES_DOUBT : 0);
 }
 
-/* It may still have it, with another prefix, or another interface has it, too. */
+/* The interface may still have the address, with another prefix, or another interface may have
+ * it. */
 static uint32_t remove_address(struct interfaces *interfaces,
                                const struct rtnetlink_message *message)
 {

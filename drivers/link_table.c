@@ -54,7 +54,7 @@ static void put(struct link_table *table, struct link *link)
     *bucket = link;
 }
 
-/* False: no memory. */
+/* Doubles the buckets. False: no memory. */
 static bool grow(struct link_table *table)
 {
     struct link **before = table->buckets;

@@ -26,12 +26,12 @@
 #include "drivers/stat_server.h"
 #include "drivers/system.h"
 
-/* So long the end of a program waits for our thread, which others may hold up. */
+/* The time that the end of a program waits for our thread, which others may hold up. */
 #define LEAVE_NS      2000000000u
 #define LEAVE_STEP_NS 50000
 
-/* Response packets that one READ request asks for at most: the world that fetches the data in one
- * go is not away for long. */
+/* The most response packets that one READ request asks for: a world that fetches their data in one
+ * go is not busy with it for long. */
 #define READ_PACKETS 512
 
 /* Paths of a connection, if the user names no number: enough that two seldom share all of a
@@ -56,8 +56,8 @@ static const struct nic_limits limits = {
     .rc = {.packet_cost = UDP_PACKET_COST,
            .read_packets = READ_PACKETS,
            .read_waits_bytes = HABIT_READ_WAITS_BYTES},
-    /* The transport is the user's choice (limits_of). A loss every now and then is what RC bears;
-     * two in a short life, or a round trip of more than a few switches, is what it does not. */
+    /* The transport is the user's choice (limits_of). RC bears a loss every now and then; it does
+     * not bear two in a short time, or a round trip of more than a few switches. */
     .block = {.place = BLOCK_PLACE_EARLY,
               .window = BLOCK_WINDOW_MAX,
               .contexts = 4096,
@@ -86,21 +86,21 @@ static uint32_t paths_of(const struct live *live)
     return live->config.paths != 0 ? live->config.paths : loopback ? 1 : PATHS_USUAL;
 }
 
-/* A path that dies takes a port that was not in use. One path is one port. */
+/* A path that dies takes a port that was not in use. A single path needs a single port. */
 static uint32_t ports_of(const struct live *live)
 {
     return paths_of(live) == 1 ? 1 : NIC_ROUTES_MAX;
 }
 
-/* No packet is larger than what the interface takes, of whichever wire: the port has one MTU. A
- * process that shares its address has a part of the QPNs; two of all belong to nobody. */
+/* On each wire, no packet is larger than the interface takes: the port has one MTU. A process that
+ * shares its address has a part of the QPNs; two of them belong to nobody. */
 static struct nic_limits limits_of(const struct live *live)
 {
     struct nic_limits mine = limits;
     mine.mtu = live->addresses.mtu;
     mine.block.transport =
         live->config.wire == LIVE_WIRE_SHM ? NIC_TRANSPORT_RC : live->config.transport;
-    /* Interfaces share the usual number. */
+    /* All interfaces together have the usual number of paths. */
     const uint32_t paths = paths_of(live), most = paths > PATHS_USUAL ? paths : PATHS_USUAL;
     mine.block.paths = paths * live->addresses.words < most ? paths * live->addresses.words : most;
     if (live->addresses.shared) {
@@ -119,8 +119,8 @@ static void *map_nic(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Where a process may not have so many addresses (ulimit -v), or where the system counts pages that
- * nobody touches (vm.overcommit_memory = 2), the pools are smaller. */
+/* The pools are smaller where a process may not have enough address space (ulimit -v), or where the
+ * system counts pages that nobody touches (vm.overcommit_memory = 2). */
 static bool make_nic(struct live *live, char *error, size_t error_bytes)
 {
     struct nic_limits mine = limits_of(live);
@@ -139,7 +139,7 @@ static bool make_nic(struct live *live, char *error, size_t error_bytes)
     return true;
 }
 
-/* Shared memory takes no UDP, as long as nobody insists on UDP or on an address. */
+/* Shared memory is enough without UDP, unless the user insists on UDP or on an address. */
 static bool find_addresses(struct live *live, char *error, size_t error_bytes)
 {
     if (address_find(&live->addresses, live->config.device, error, error_bytes)) {
@@ -195,7 +195,8 @@ static bool open_observers(struct live *live, char *error, size_t error_bytes)
         }
     }
     if (live->shm != NULL && (live->capture != NULL || live->faults != NULL)) {
-        /* What a peer writes into our memory by itself would escape both. */
+        /* Faults and capture would not see the bytes that a peer writes into our memory by
+         * itself. */
         shm_port_set_direct(live->shm, false);
     }
     return true;
@@ -261,7 +262,7 @@ static bool watch_all(struct live *live)
     }
     live->thread.stat_fd = stat_server_open();
     if (live->thread.stat_fd >= 0 && !watch(live, live->thread.stat_fd, EPOLLIN)) {
-        /* A tool that asks is refused, and does not wait in vain. */
+        /* Then a tool that asks is refused, and does not wait in vain. */
         descriptor_close(live->thread.stat_fd);
         live->thread.stat_fd = -1;
     }
@@ -271,7 +272,7 @@ static bool watch_all(struct live *live)
     return live->shm == NULL || watch(live, shm_port_fd(live->shm), EPOLLIN);
 }
 
-/* As before watch_all, so that a program may try again. */
+/* Undoes watch_all, so that a program may try again. */
 static void unwatch(struct live *live)
 {
     descriptor_close(live->thread.poll_fd);
@@ -298,7 +299,7 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
     if (live->config.wire == LIVE_WIRE_SHM) {
         live_explain_other_layouts(&live->explained, clock_now());
     }
-    /* The program's signals are the program's threads' business, but for faults of our copies. */
+    /* Our thread takes none of the program's signals, but those for faults of our copies. */
     sigset_t all, before;
     guard_install();
     sigfillset(&all);
@@ -318,8 +319,8 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
     return true;
 }
 
-/* False: the thread goes on, or waits for what is never given back. The C library waits without a
- * limit, or by a clock that may be set. */
+/* False: the thread still runs, or waits for a lock that is never given back. The C library's own
+ * join waits without a limit, or by a clock that people may set. */
 static bool join(struct live *live)
 {
     const struct instant end = instant_after(clock_now(), LEAVE_NS);
@@ -335,7 +336,7 @@ static bool join(struct live *live)
     return true;
 }
 
-/* False: somebody is inside, and stays there. */
+/* False: a thread is inside, and stays there. */
 static bool leave(struct live *live)
 {
     if (lock_is_held_here(&live->lock)) {
@@ -409,6 +410,6 @@ void live_forked(struct live *live)
     live->owner = (struct live_owner){0};
     live->thread.started = false;
     live->inherited = true;
-    /* Whoever held it is not here. */
+    /* The thread that held the lock is not in this process. */
     lock_init(&live->lock);
 }

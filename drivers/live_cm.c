@@ -29,7 +29,7 @@
 #define LID_UNICAST_MAX 0xbfff
 #define LID_TRIES       64
 
-/* Without memory nothing moves on: try again later. */
+/* Without memory the manager cannot go on: it tries again after this time. */
 #define OUT_OF_MEMORY_NS 10000000u
 
 /* -- Opening ------------------------------------------------------------------------------------*/
@@ -87,8 +87,8 @@ struct rdma_cm *live_cm(struct live *live)
 
 /* -- Addresses ----------------------------------------------------------------------------------*/
 
-/* Which of our addresses; -1: none. Connections are made between addresses: none of their
- * link-local names is ever told. */
+/* The index among our addresses; -1: none of them. Connections are made between addresses: their
+ * link-local names are told to no peer. */
 static int own_address(const struct live *live, const uint8_t ip[16])
 {
     for (uint32_t i = 0; i < live->addresses.count; i++) {
@@ -99,7 +99,7 @@ static int own_address(const struct live *live, const uint8_t ip[16])
     return -1;
 }
 
-/* One that can talk to `peer`. */
+/* An address of ours that can talk to `peer`. */
 static const struct gid *gid_towards(const struct live *live, const uint8_t peer[16])
 {
     for (uint32_t i = 0; i < live->addresses.count; i++) {
@@ -117,7 +117,7 @@ void live_cm_gid_for(const struct live *live, const uint8_t ip[16], uint8_t gid[
     memcpy(gid, live->addresses.entries[own < 0 ? 0 : own].gid.bytes, 16);
 }
 
-/* Packets can leave from this address. */
+/* Can packets leave from this address? */
 static bool is_usable(const struct live *live, const uint8_t ip[16])
 {
     const int own = own_address(live, ip);
@@ -132,8 +132,8 @@ uint16_t live_cm_source_port(struct live *live)
     return (uint16_t)(SOURCE_PORT_FIRST + live->manager.ports++ % SOURCE_PORT_COUNT);
 }
 
-/* The kernel's choice, unless only another address of ours leads there: one that it does not prefer
- * may be all that this device has. */
+/* The kernel's choice, unless only another address of ours leads there: this device may have only
+ * one that the kernel does not prefer. */
 static bool choose_source(const struct live *live, const struct rdma_address *destination,
                           uint8_t from[16])
 {
@@ -151,8 +151,8 @@ static bool choose_source(const struct live *live, const struct rdma_address *de
     return true;
 }
 
-/* What this port has, but no more than a peer on another interface of this machine. What fits the
- * usual MTU of Ethernet fits all. */
+/* The path MTU of this port, but no larger than that of a peer on another interface of this
+ * machine. A path MTU that fits Ethernet's usual MTU fits all interfaces. */
 static enum path_mtu path_mtu_to(const struct live *live, const uint8_t to[16])
 {
     const enum path_mtu own = live_active_mtu(live);
@@ -163,7 +163,7 @@ static enum path_mtu path_mtu_to(const struct live *live, const uint8_t to[16])
     return peers < own ? peers : own;
 }
 
-/* The way to the id's destination: 0, or the errno of there being none. */
+/* Finds the route to the id's destination. 0, or an errno: there is none. */
 static int find_route(struct live *live, const struct rdma_id *id, struct rdma_route *route)
 {
     const uint8_t *to = id->destination.ip;
@@ -203,13 +203,14 @@ static void answer_address(struct live *live, struct rdma_id *id)
     }
 }
 
-/* On another machine whoever has the address serves the port; on this one somebody may know. */
+/* On another machine, the process that has the address serves the port; on this machine, other
+ * processes are asked. */
 static void answer_service(struct live *live, struct rdma_id *id, bool patiently)
 {
     const uint8_t *to = id->destination.ip;
     if (!inet_is_multicast(to) && !address_is_local(to)) {
         if (errno != 0) {
-            rdma_cm_on_nobody(live->manager.cm, id); /* Who asks again may be told. */
+            rdma_cm_on_nobody(live->manager.cm, id); /* We may know it when asked again. */
             return;
         }
         struct rdma_server server = {.process = 0};
@@ -246,7 +247,7 @@ void live_cm_unclaim(struct service *service)
 
 /* -- Local identifiers --------------------------------------------------------------------------*/
 
-/* Does only this machine reach the device? */
+/* Can only this machine reach the device? */
 static bool within_machine(const struct live *live)
 {
     static const uint8_t loopback[16] = {[15] = 1};
@@ -304,9 +305,9 @@ bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid)
 
 /* -- Going round --------------------------------------------------------------------------------*/
 
-/* Which of the processes behind the destination: the one that was found to serve the port, or the
- * one whose id the message names. Of a peer that is alone, or on another machine, it does not
- * matter. */
+/* The slot of the process behind the destination: of the one that was found to serve the port, or
+ * of the one whose id the message names. For a peer that is alone, or on another machine, the slot
+ * does not matter. */
 static uint32_t slot_for(const struct cm_mad *mad)
 {
     if (mad->process != 0) {
@@ -321,7 +322,7 @@ static void send_mad(struct live *live, const struct cm_mad *mad)
     struct nic_av av = {0};
     memcpy(av.source.bytes, mad->source, 16);
     memcpy(av.destination.bytes, mad->destination, 16);
-    /* A peer that cannot be reached is one that does not answer. */
+    /* A peer that cannot be reached counts as one that does not answer. */
     if (live_resolve_management(live, &av, slot_for(mad)) == STATUS_OK) {
         live_transmit_mad(live, &av, mad->bytes);
     }
@@ -336,7 +337,7 @@ void live_cm_say_again(struct live *live)
     }
 }
 
-/* False: there may be more, but no memory for their answers. */
+/* Asks the questions of ids. False: there may be more, but there is no memory for their answers. */
 static bool put_questions(struct live *live)
 {
     struct rdma_id *id;
@@ -361,7 +362,7 @@ static void answer_found(struct live *live, struct rdma_id *id, const struct ser
     rdma_cm_on_found(live->manager.cm, id, &server, live->now);
 }
 
-/* False: likewise. */
+/* Takes in the answers. False: there may be more, but there is no memory for them. */
 static bool take_answers(struct live *live)
 {
     void *context;
@@ -448,8 +449,8 @@ static void judge_arrival(struct live *live, const struct live_mad *mad)
     live_cm_settle(live);
 }
 
-/* A program's poll comes by here, and services.c and socket_address.c make calls of the C library
- * that would end its thread. */
+/* A program's poll calls this function, and services.c and socket_address.c call functions of the C
+ * library that would end a cancelled thread. */
 void live_cm_arrival(struct live *live, const struct nic_frame *frame, const struct nic_move *move)
 {
     struct live_mad mad;
@@ -476,7 +477,7 @@ void live_cm_on_gone(struct live *live)
     live_cm_settle(live);
 }
 
-/* Likewise. */
+/* No thread is cancelled here either. */
 void live_cm_on_time(struct live *live)
 {
     const int cancellation = uncancelled_begin();

@@ -10,7 +10,7 @@
 #include "drivers/live_wake.h"
 #include "drivers/presence.h"
 
-/* Without memory for what it leads to it is heard of later. */
+/* Without memory to handle them, we hear of the ends later. */
 void live_cm_hear_of_gone(struct live *live)
 {
     struct gid gid;
@@ -30,8 +30,8 @@ void live_cm_hear_of_gone(struct live *live)
     }
 }
 
-/* A name may be that of a process whose end nobody has looked at. Its successor would be taken for
- * it. */
+/* A name may have belonged to a process whose end we have not noticed yet. Its successor at this
+ * name would be taken for it. */
 void live_cm_look_for_gone(struct live *live)
 {
     if (live->manager.presence != NULL) {
@@ -62,7 +62,7 @@ void live_cm_meet_server(struct live *live, const struct cm_mad *mad, uint32_t s
     }
 }
 
-/* Its ID says which of the processes behind its address it is. */
+/* The message's id says which of the processes behind the address sent it. */
 void live_cm_meet_requester(struct live *live, const struct live_mad *mad)
 {
     struct cm_message message;

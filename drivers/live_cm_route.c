@@ -2,15 +2,15 @@
  *
  * live_cm_route - requests that come to an address that several processes share.
  *
- * QPN 1 is everybody's: whoever wakes up reads what comes to it. An answer names the id its
- * receiver chose, but a request (REQ, SIDR_REQ) names a service, so the port's owner is asked, and
- * the request kept meanwhile; its sender repeats it, so a copy of one that is kept need not be.
- * When nobody of the address serves the port, we say so.
+ * QPN 1 belongs to all of them: the process that wakes up reads the packets to it. An answer names
+ * the id that its receiver chose. But a request (REQ, SIDR_REQ) names a service, so we look for the
+ * port's owner, and keep the request meanwhile. Its sender repeats it; copies of a request that is
+ * kept are dropped. If no process of the address serves the port, we say so.
  *
  * Anybody can send requests for ports that nobody serves, and those are kept longest. So a port is
  * asked about once for all requests to it; a sender waits for few ports at a time; and a newcomer
  * takes the place of the oldest request. A request for a port that is served is seldom kept long
- * enough to become that. What has to go is dropped: its sender repeats it.
+ * enough to become that. A request that has to go is dropped: its sender repeats it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@
 
 /* A port whose owner is looked for. */
 struct lookup {
-    struct list node; /* In live.cm_lookups. */
+    struct list node; /* In live.manager.lookups. */
     struct list parked;
     uint16_t port_space, port;
     uint8_t address[16];
@@ -34,7 +34,7 @@ struct lookup {
 };
 
 struct parked {
-    struct list node;   /* In live.cm_parked, oldest first. */
+    struct list node;   /* In live.manager.parked, oldest first. */
     struct list fellow; /* In lookup->parked. */
     struct lookup *lookup;
     struct live_mad mad;
@@ -46,7 +46,7 @@ struct request {
     uint64_t service_id;
 };
 
-/* False: no request, or one that makes no sense. */
+/* False: it is no request, or it makes no sense. */
 static bool read_request(const struct live_mad *mad, struct request *request)
 {
     if (cm_decode(mad->mad, mad->bytes, &request->message) != CM_GOOD) {
@@ -62,7 +62,7 @@ static bool read_request(const struct live_mad *mad, struct request *request)
     return cm_addresses_decode(request->message.private_data, &request->addresses);
 }
 
-/* The lookup goes with its last request. */
+/* Frees a request, and its lookup with the last one. */
 static void forget(struct live *live, struct parked *parked)
 {
     struct lookup *lookup = parked->lookup;
@@ -77,7 +77,7 @@ static void forget(struct live *live, struct parked *parked)
     }
 }
 
-/* The request that a new one of `sender` takes the place of; NULL: there is room. */
+/* The request whose place a new one of `sender` takes; NULL: there is room. */
 static struct parked *oldest_to_go(const struct live *live, const struct gid *sender)
 {
     struct parked *of_sender = NULL;
@@ -110,7 +110,7 @@ static void make_room(struct live *live, const struct gid *sender)
     }
 }
 
-/* One more port of `sender` may be asked about: its oldest one is not, if there are many. */
+/* Makes room for a lookup of one more port for `sender`: if it has many, its oldest one ends. */
 static void make_room_for_lookup(struct live *live, const struct gid *sender)
 {
     struct lookup *oldest = NULL;
@@ -194,7 +194,7 @@ static bool park(struct live *live, const struct live_mad *mad, struct lookup *l
     return true;
 }
 
-/* A process without an id of its own has no memory for a peer's either, but it can say no. */
+/* A process that made no id of its own has no memory for a peer's either, but it can refuse. */
 static void judge_here(struct live *live, const struct live_mad *mad, const struct request *request)
 {
     if (live->manager.listener.make_id != NULL) {
@@ -233,7 +233,7 @@ static void settle(struct live *live, struct lookup *lookup, bool found,
     do {
         struct parked *parked = CONTAINER_OF(lookup->parked.next, struct parked, fellow);
         struct request request;
-        /* It was one when it came, and has been ours alone since. */
+        /* It was a request when it came, and nobody else could change our copy. */
         CHECK(read_request(&parked->mad, &request));
         if (!live_cm_prepare(live)) {
             nic_count(live->nic, COUNTER_drop_no_receive);
@@ -259,7 +259,7 @@ bool live_cm_routed(struct live *live, const void *context, bool found,
     return false;
 }
 
-/* It waits for the port's owner, who is looked for. */
+/* Keeps a request while we look for the port's owner. */
 static void keep(struct live *live, const struct live_mad *mad, const struct request *request)
 {
     struct lookup *lookup = find_lookup(live, request);
@@ -267,7 +267,7 @@ static void keep(struct live *live, const struct live_mad *mad, const struct req
         return;
     }
     make_room(live, &mad->source);
-    lookup = find_lookup(live, request); /* It may have gone to make room. */
+    lookup = find_lookup(live, request); /* The lookup may have gone to make room. */
     const bool known = lookup != NULL;
     lookup = known ? lookup : make_lookup(live, request, &mad->source);
     if (lookup == NULL || !park(live, mad, lookup)) {

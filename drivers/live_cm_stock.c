@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_cm_stock - memory that the connection manager uses, before it needs it.
+ * live_cm_stock - memory for the connection manager, allocated before it is needed.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_direct - what local peers may reach by themselves, and when they no longer do.
+ * live_direct - the memory that local peers may reach by themselves, and the end of that.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "drivers/live_internal.h"
 #include "drivers/system.h"
 
-/* A peer inside its window that is not seen to be done has so long. */
+/* The time that we wait for a peer whose window stays open. */
 #define SETTLE_NS 3000000000u
-/* Under the lock, for what nobody can wait for outside. */
+/* The same with the lock held, where nobody can wait outside of it. */
 #define SETTLE_LOCKED_NS 5000000u
 /* Between two looks. */
 #define LOOK_NS 1000000
@@ -75,7 +75,7 @@ static void complain(pid_t pid)
             pid);
 }
 
-/* Not locked. */
+/* The caller does not hold the lock. */
 static bool wait_until_settled(struct live *live, uint64_t withdrawal)
 {
     const struct instant end = instant_after(clock_now(), SETTLE_NS);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_explain - tells the user why a program does not reach its peer.
+ * live_explain - messages to the user why a program does not reach its peer.
  *
- * Programs learn only an error, or wait. What stands in the way (another user, another version of
- * nonic, a port that is taken) is said to standard error, once each.
+ * Programs only get an error, or wait. The reason (another user, another version of nonic, a port
+ * that is taken) is written to standard error, once each.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "drivers/system.h"
 #include "drivers/taken.h"
 
-/* The names of all sockets of the machine are looked through so often at most. */
+/* The least time between two searches through the names of all sockets of the machine. */
 #define LOOK_NS UINT64_C(1000000000)
 
 static const char *to_text(const struct gid *gid, char text[INET6_ADDRSTRLEN])
@@ -35,7 +35,7 @@ static void explain_other_user(struct live_explained *explained, const struct gi
     }
 }
 
-/* Loopback addresses of its own serve a program on this machine only. */
+/* A loopback address of its own serves a program on this machine only. */
 void live_explain_machine(struct live_explained *explained)
 {
     if (!explained->machine) {

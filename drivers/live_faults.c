@@ -3,8 +3,8 @@
  * live_faults - a bad network between the engines and the ports.
  *
  * A packet that no fault strikes leaves as it would without faults, and so does one that was
- * delayed when its time has come: in batches, its ICRC computed when the batch is laid out. Only a
- * corrupted one, and whatever is captured, goes whole and alone.
+ * delayed when its time has come: in batches, its ICRC computed when the batch is laid out. Only
+ * corrupted packets, and packets that are captured, go whole and alone.
  */
 #include <string.h>
 
@@ -16,21 +16,21 @@
 #include "drivers/memory.h"
 #include "drivers/system.h"
 
-/* So long a packet whose time has come waits for a peer that reads nothing from its full ring, and
- * others behind it: a peer that is stopped must not keep them for ever. One that waits its turn for
- * a processor may take a tenth of a second. */
+/* The time that a packet which is due, and others behind it, wait for a peer that reads nothing
+ * from its full ring: a peer that is stopped must not keep them for ever. A peer that waits for a
+ * processor may take a tenth of a second. */
 #define ROOM_NS 300000000
-/* What counts of the time between two looks at the peer: what is longer, we slept through. */
+/* The most time that counts between two looks at the peer: in a longer one, we slept ourselves. */
 #define ROOM_LOOK_NS 10000000
-/* A packet on its way arrives though its sender has ended; but what is delayed by more than this
- * leaves then at once. */
+/* A packet on its way arrives though its sender has ended. A packet that is due later than this
+ * leaves at once when its sender ends. */
 #define LAST_DELAY_NS 200000000
 #define LAST_LOOK_NS  100000
 
 /* -- Packets that were held ---------------------------------------------------------------------*/
 
-/* The peer's ring is full, and nothing was read from it for too long. That the packet is due for
- * long says nothing: we may have been the ones who did not run. */
+/* The peer's ring is full, and nothing was read from it for too long. How long the packet has been
+ * due says nothing: we may not have run ourselves. */
 static bool is_given_up(struct live *live, const struct link *link)
 {
     if (link->kind != LINK_SHM) {
@@ -49,7 +49,7 @@ static bool is_given_up(struct live *live, const struct link *link)
     return live->full.waited_ns >= ROOM_NS;
 }
 
-/* From the copy, which stays until the port is flushed. False: not now. */
+/* Sends a packet from its copy, which stays until the port is flushed. False: not now. */
 static bool release_one(struct live *live, const struct faults_packet *packet,
                         struct nic_departure *departure)
 {
@@ -108,8 +108,8 @@ static uint32_t total_bytes(const struct nic_departure *departure)
            ROCE_ICRC_BYTES;
 }
 
-/* How often the packet leaves now. Where it cannot be held, it leaves now though it was to be
- * reordered; but one to be delayed would overtake others, so it is lost. */
+/* The number of copies that leave now. A packet that cannot be held leaves now if it was to be
+ * reordered; if it was to be delayed, it is lost, because it would overtake others. */
 static uint32_t copies_now(struct live *live, const struct faults_packet *packet,
                            const struct fault_decision *fault)
 {
@@ -151,7 +151,8 @@ void live_transmit_raw_with_faults(struct live *live, struct link *link,
     (void)release_held(live);
 }
 
-/* Struck, but not corrupted: what leaves now is sent from where it lies. False: it is not there. */
+/* Transmits a packet that a fault strikes but does not corrupt: copies that leave now are sent from
+ * where the payload lies. False: the payload is not there. */
 static bool transmit_struck(struct live *live, struct link *link,
                             const struct nic_departure *departure,
                             const struct fault_decision *fault)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_links - who is gone is gone: when a link that nobody holds goes.
+ * live_links - the removal of links that nobody holds.
  *
  * live_resolve and its like hold the link that they find for an address vector; live_release lets
- * go of it when that is no longer used. A link that nobody holds is idle. It may still be named by
- * a datagram that waits in a send queue (its address handle may be destroyed by then), and by a
- * packet that the fault injector holds; so some idle links are kept, and before others go, these
- * packets are looked at. No message costs anything for it (docs/decisions/0038).
+ * go of the link when the vector is no longer used. A link that nobody holds is idle. It may still
+ * be named by a datagram that waits in a send queue (its address handle may be destroyed by then),
+ * and by a packet that the fault injector holds; so some idle links are kept, and before others go,
+ * these packets are looked at. No message costs anything for it (docs/decisions/0038).
  */
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ void live_begin_links(struct live *live)
     link_table_init(&live->links.shared);
 }
 
-/* NULL: it is no port's, and stays. */
+/* NULL: the link belongs to no port, and stays. */
 static struct link_table *table_of(struct live *live, const struct link *link)
 {
     switch (link->kind) {
@@ -50,7 +50,7 @@ void live_let_go(struct live *live, struct link *link)
     }
 }
 
-/* Packets that wait, which nobody holds a link for. */
+/* Marks the links of packets that wait, for which nobody holds a link. */
 static void mark_wanted(struct live *live, bool wanted)
 {
     struct nic_datagram_at at = {0};
@@ -65,7 +65,7 @@ static void mark_wanted(struct live *live, bool wanted)
     }
 }
 
-/* Another link gets the number. */
+/* Takes the number back, so that another link may get it. */
 static void free_number(struct live *live, struct link *link)
 {
     if (link->number != 0) {
@@ -104,7 +104,7 @@ static void drop_shared(struct live *live, struct link *link)
     free(shared);
 }
 
-/* A queue pair that waits for room here was led elsewhere meanwhile. */
+/* A queue pair that still waits for room here has another destination by now. */
 static void drop(struct live *live, struct link *link)
 {
     nic_unpark(live->nic, &link->parked);
@@ -132,7 +132,7 @@ static void sweep_table(struct live *live, struct link_table *table)
     link_table_note_swept(table);
 }
 
-/* Fans first: they hold others. */
+/* Shared links go first, because they hold others. */
 static void sweep(struct live *live)
 {
     mark_wanted(live, true);
@@ -155,14 +155,14 @@ void live_sweep_links(struct live *live)
 void live_release(struct live *live, const struct nic_av *av)
 {
     INVARIANTS(live_check_locked(live));
-    /* A child of fork has the links that its parent had then. */
+    /* A child of fork has its parent's links as they were then, and lets none of them go. */
     if (av->link != NULL && !live->inherited) {
         live_let_go(live, av->link);
         live_sweep_links(live);
     }
 }
 
-/* Held; NULL: no memory. */
+/* The shared link, held; NULL: no memory. */
 struct link *live_hold_fan(struct live *live, const struct nic_av *av)
 {
     const struct link_name name = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_multicast - who is attached decides which groups are joined.
+ * live_multicast - multicast groups, joined as long as queue pairs are attached to them.
  *
- * Groups are reached over UDP sockets whatever the wire: the kernel makes the copies.
+ * With each wire, groups are reached over UDP sockets: the kernel makes the copies.
  */
 #include <errno.h>
 
@@ -11,8 +11,8 @@
 #include "drivers/live_resolve.h"
 #include "drivers/memory.h"
 
-/* Where only addresses of 127.0.0.0/8 are, groups are those of IPv4: one of IPv6, which programs
- * name that know no other, is its stand-in there. */
+/* With addresses of 127.0.0.0/8 alone, only IPv4 groups work. An IPv6 group stands for an IPv4
+ * group then, because some programs know IPv6 groups only. */
 static struct gid group_here(const struct live *live, const struct gid *group)
 {
     const struct address_set *set = &live->addresses;
@@ -62,7 +62,7 @@ enum status live_detach(struct live *live, const struct gid *group, struct qp *q
 enum status live_resolve_group(struct live *live, struct nic_av *av)
 {
     /* A hop limit of 0 reaches the subnet like 1 does (IBTA 8.3.6), where IP would not let it leave
-     * the machine: which is just right for a wire that ends there. */
+     * the machine. For the wire of shared memory, which does not leave the machine, 0 is right. */
     const uint8_t reach = av->hop_limit == 0 ? 1 : av->hop_limit;
     const uint8_t hop_limit = live->config.wire == LIVE_WIRE_SHM ? 0 : reach;
     av->destination = group_here(live, &av->destination);

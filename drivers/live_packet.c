@@ -10,7 +10,7 @@
 #include "drivers/memory.h"
 #include "wire/roce_frame.h"
 
-/* Connections may move to blocks once their peer is known to be a nonic. */
+/* Tells the NIC whether the peer is a nonic: then its connections may move to blocks. */
 static void note_answers(struct live *live, struct link *link)
 {
     nic_note_answers(live->nic, link->number, udp_link_answers(link));
@@ -38,7 +38,7 @@ struct inet_flow live_flow_of(const struct link *link, const struct nic_av *av)
                                   : roce_flow(av->source.bytes, av->destination.bytes);
 }
 
-/* Behind `count` bytes from the BTH on. Returns how many there are then. */
+/* Adds pads and ICRC behind `count` bytes from the BTH on. Returns how many there are then. */
 uint32_t live_seal(const struct link *link, const struct nic_av *av, uint8_t *bytes, size_t count,
                    size_t pad_bytes)
 {
@@ -58,7 +58,8 @@ uint32_t live_serialize(const struct link *link, const struct nic_departure *dep
                      departure->pad_bytes);
 }
 
-/* No room is a loss like any other, on a way that only captures and struck packets take. */
+/* Without room the packet is lost like any other; only captured packets and those that faults
+ * strike come by here. */
 void live_transmit_raw(struct live *live, struct link *link, struct inet_variant variant,
                        const uint8_t *bytes, uint32_t count)
 {

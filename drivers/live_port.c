@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_port - the port and the GID table follow the network interfaces that the addresses are on.
+ * live_port - the port and the GID table, as the network interfaces of the addresses are.
  *
  * Only a device that a user named is on interfaces: a loopback address of a process's own is always
- * there. Where the kernel tells nothing, as in some sandboxes, programs get no events, and what
- * they ask for is looked up then.
+ * there. Where the kernel tells nothing, as in some sandboxes, programs get no events, and the
+ * state is looked up when they ask for it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "drivers/shortage.h"
 #include "drivers/system.h"
 
-/* How long until a watch is asked for again that was not to be had. */
+/* The time until we try again to open a watch that the system did not give us. */
 #define AGAIN_NS 1000000000
 
 static bool is_on_interfaces(const struct live *live)
@@ -25,10 +25,10 @@ static bool is_on_interfaces(const struct live *live)
     return live->addresses.shared;
 }
 
-/* -- What is seen without the lock --------------------------------------------------------------*/
+/* -- State that is read without the lock --------------------------------------------------------*/
 
-/* It may have come back on another interface: by that one groups are joined from now on, and its
- * packets leave. */
+/* The address may have come back on another interface: from now on groups are joined there, and the
+ * address's packets leave there. */
 static void follow(struct live *live, uint32_t index)
 {
     const struct interface_address *now = &live->port.interfaces.addresses[index];
@@ -59,7 +59,7 @@ uint32_t live_gid_count(const struct live *live)
     return live->addresses.count + live->port.name_count;
 }
 
-/* The address that an entry of the GID table is, or is a name of. */
+/* The index of the address that an entry of the GID table is, or has a name of. */
 static uint32_t address_of(const struct live *live, uint32_t index)
 {
     CHECK(index < live_gid_count(live));
@@ -99,7 +99,8 @@ struct gid live_own_gid(const struct live *live, uint32_t index)
     return gid;
 }
 
-/* What was looked up once may have changed since. */
+/* An address counts as gone only if the kernel tells changes: a state that was looked up once may
+ * be old. */
 bool live_gid_is_gone(const struct live *live, uint32_t index)
 {
     return atomic_load(&live->port.told) && !is_present(live, index);
@@ -152,7 +153,7 @@ void live_port_begin(struct live *live)
     publish(live);
 }
 
-/* Everything as it is now. False: it cannot be read. */
+/* Reads the whole state as it is now. False: it cannot be read. */
 static bool read_now(struct interfaces *interfaces)
 {
     struct interface_watch *watch = malloc(sizeof(*watch));
@@ -174,7 +175,8 @@ static void tell(struct live *live, uint32_t changes)
     }
 }
 
-/* A program looks while the kernel tells nothing. If it will again, events tell what differs. */
+/* A program asks while the kernel tells nothing. If the kernel will tell again, events tell the
+ * differences. */
 static void take_reading(struct live *live, const struct interfaces *now)
 {
     if (instant_before(live->port.due, INSTANT_NEVER)) {
@@ -204,8 +206,8 @@ void live_port_refresh(struct live *live)
     uncancelled_end(cancellation);
 }
 
-/* `live->port.watch`, of which everything has been read. 0 or an errno; EPROTO: the kernel says it
- * otherwise than we understand. */
+/* Opens `live->port.watch`, and reads the whole state from it. 0 or an errno; EPROTO: we do not
+ * understand the kernel's messages. */
 static int open_watch(struct live *live, struct interfaces *now)
 {
     struct interface_watch *watch = malloc(sizeof(*watch));
@@ -225,7 +227,7 @@ static int open_watch(struct live *live, struct interfaces *now)
     return 0;
 }
 
-/* For want of something there is no watch now, but there may be one later. */
+/* True: the system gives no watch for want of something, and may give one later. */
 static bool ask_later(struct live *live, int reason)
 {
     const bool later = shortage_is(reason) || reason == EADDRINUSE;
@@ -273,8 +275,8 @@ static int listen_to_watch(const struct live *live)
                : errno;
 }
 
-/* The kernel had no memory, or nothing that it says makes sense: a new beginning. What has changed
- * meanwhile is told. */
+/* The kernel had no memory, or its messages make no sense: opens a new watch. Changes that were
+ * missed meanwhile are told. */
 static void begin_anew(struct live *live)
 {
     struct interfaces now = live->port.interfaces;
@@ -305,7 +307,7 @@ void live_port_serve(struct live *live)
     while (interface_watch_next(live->port.watch, &live->port.interfaces, &changes)) {
         tell(live, changes);
     }
-    /* Not all that is seen is worth an event. */
+    /* Some changes are visible, but raise no event. */
     publish(live);
     if (live->port.watch->failed) {
         begin_anew(live);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_progress - who drives the NIC, and when.
+ * live_progress - the rounds of the NIC, driven by programs or by our thread.
  *
  * A program that polls its completion queues drives the NIC from its own thread (HABIT_POLLED);
  * ours then only looks once a millisecond whether it still does. When it stops, or is about to
@@ -35,21 +35,21 @@
 #include "drivers/stat_server.h"
 #include "drivers/system.h"
 
-/* For what a program that ends has sent, when the device is slower than it. */
+/* The time for a program's last packets to leave, when the device is slower than the program. */
 #define LAST_WORDS_MS 200
-/* So long a process that ends waits for peers to answer that they are disconnected, if anything was
- * lost: as long as cm_hurry repeats it, and less than live_leave waits for us. */
+/* The time that a process which ends waits for its peers to confirm the disconnection, if packets
+ * were lost: cm_hurry repeats it for this time, and live_leave waits longer for us. */
 #define TAKE_LEAVE_NS UINT64_C(1400000000)
 
 /* How soon the thread goes on after the system refused it something. */
 #define STARVED_NS 1000000
 #define REFUSED_NS 1000000
 
-/* More than a socket holds of datagrams of 64 bytes. */
+/* More datagrams of 64 bytes than a socket holds. */
 #define DATAGRAMS_A_ROUND   64
 #define DATAGRAM_ROUNDS_MAX 1024
 
-/* Completion and event notifications that the engines have ready. */
+/* Passes on the completion and event notifications that the engines have ready. */
 static void live_notify(struct live *live)
 {
     struct cq *cq;
@@ -83,7 +83,7 @@ static void check_time(struct live *live)
     }
 }
 
-/* A round brought something. */
+/* A round brought packets. */
 static void check_time_if_late(struct live *live)
 {
     if (habit_is_time_late(&live->habit)) {
@@ -123,7 +123,7 @@ static void watch_udp(struct live *live, bool watch)
         if (epoll_ctl(live->thread.poll_fd, watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event) !=
                 0 &&
             watch && errno != EEXIST) {
-            live->thread.udp_watched = false; /* Tried again at the next rest, which is short. */
+            live->thread.udp_watched = false; /* We try again at the next rest, which is short. */
         }
     }
 }
@@ -141,7 +141,8 @@ static void set_awake(struct live *live)
 static void take_over_from_thread(struct live *live)
 {
     habit_drive(&live->habit);
-    /* Sockets that nobody polls, because no peer is reached over them, stay with the thread. */
+    /* The thread goes on watching sockets that nobody polls, because no peer is reached over
+     * them. */
     watch_udp(live, !udp_port_is_used(&live->udp));
     set_awake(live);
     live_wake(live);
@@ -240,8 +241,9 @@ void live_will_block(struct live *live)
 
 /* -- The thread ---------------------------------------------------------------------------------*/
 
-/* Somebody cannot be let in, so that a listener stays readable and no sleep lasts: until there are
- * descriptors again we look often, but do not spin. Packets come in at each look. */
+/* A process cannot be let in, so that its listener stays readable and ends each sleep at once.
+ * Until there are descriptors again we look often, but do not spin. Packets come in at each
+ * look. */
 static void pause_if_starved(struct live *live)
 {
     if (local_starved()) {
@@ -252,8 +254,9 @@ static void pause_if_starved(struct live *live)
     }
 }
 
-/* A process that has ended sends no more: all that it has sent lies here. Its words come before its
- * end, as on a wire, or a program that disconnects would lose them. Others may go on sending. */
+/* A process that has ended sends no more, and all packets that it has sent lie here. They are taken
+ * in before its end is told, as on a wire, because a program that disconnects would lose them
+ * otherwise. Others may go on sending, so the number of looks is limited. */
 static void take_what_came(struct live *live)
 {
     (void)live_receive(live, SHM_SLOTS, false);
@@ -271,7 +274,7 @@ static void serve_presence(struct live *live)
     live_cm_on_gone(live);
 }
 
-/* What ended a sleep in the kernel. Locked. */
+/* Serves the events that ended a sleep in the kernel. The lock is held. */
 static void serve_events(struct live *live, const struct epoll_event *events, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -296,8 +299,8 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
     pause_if_starved(live);
 }
 
-/* epoll_wait alone knows milliseconds only; and epoll_pwait2 is a call that older kernels, and many
- * filters of system calls, do not know. A sleep that failed is not a sleep. */
+/* Sleeps by ppoll: epoll_wait has no time below a millisecond, and older kernels and many filters
+ * of system calls do not know epoll_pwait2. If ppoll fails, a short sleep takes its place. */
 static int wait_for_events(int fd, struct epoll_event *events, int room, uint64_t timeout_ns)
 {
     const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
@@ -321,8 +324,8 @@ static void sleep_in_kernel(struct live *live, uint64_t timeout_ns)
     serve_events(live, events, count);
 }
 
-/* While programs poll: look now and then whether they still do. The lock is theirs as long as they
- * do, so nothing is locked to look. */
+/* While programs poll, the thread looks now and then whether they still do. The lock is biased to
+ * them, so the thread looks without the lock. */
 static void look_on(struct live *live)
 {
     struct epoll_event events[8];
@@ -347,7 +350,7 @@ static void look_on(struct live *live)
     }
 }
 
-/* Nothing came for a while: sleep until a doorbell, a datagram or a deadline. */
+/* No packet came for a while: sleeps until a doorbell, a datagram or a deadline. */
 static void rest(struct live *live)
 {
     if (live->shm != NULL && !shm_port_sleep(live->shm)) {
@@ -357,8 +360,7 @@ static void rest(struct live *live)
     live->thread.asleep = true;
     watch_udp(live, true);
     if (nic_next_qp(live->nic) == NULL) {
-        /* Room on a full ring announces itself to nobody, be it for queue pairs or for packets that
-         * were held. */
+        /* Nobody announces room on a full ring, for which queue pairs or held packets wait. */
         const bool waiting = !list_empty(&live->links.waiting) ||
                              (live->shm != NULL && shm_port_has_waiting(live->shm)) ||
                              udp_port_has_waiting(&live->udp) || !live->thread.udp_watched ||
@@ -389,8 +391,9 @@ void live_finish(struct live *live)
     lock_release(&live->lock);
 }
 
-/* Peers that we are connected with have been told so (DREQ), and when none of them owes an answer,
- * this is over: at once, mostly. What is lost nobody would repeat when this process is gone. */
+/* The peers that we were connected with have been told of the disconnection (DREQ). This ends,
+ * mostly at once, when none of them owes an answer. It is needed because nobody would repeat a lost
+ * message when this process is gone. */
 static void take_leave(struct live *live)
 {
     lock_take_unbiased(&live->lock);

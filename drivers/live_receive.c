@@ -12,7 +12,8 @@
 #include "drivers/memory.h"
 #include "wire/roce_frame.h"
 
-/* A packet of blocks; and what had come before its turn, if that has come now. */
+/* Takes in a packet of blocks, and then packets that came before their turn, if their turn has
+ * come. */
 static void block_arrival(struct live *live, const struct nic_frame *frame)
 {
     struct nic_move move;
@@ -51,8 +52,8 @@ static void record(struct live *live, const struct nic_frame *frame)
                    frame->payload, frame->payload_bytes);
 }
 
-/* Faults on arriving packets: dropped, or corrupted, which the ICRC finds. What delays, repeats or
- * reorders them is the sender's part. */
+/* Faults on arriving packets: they are dropped, or corrupted, which the ICRC finds. The sender
+ * delays, repeats and reorders packets. */
 static bool lost_on_arrival(struct live *live, uint32_t count)
 {
     if (!faults_apply(live->faults, FAULT_RECEIVING)) {
@@ -67,7 +68,7 @@ static bool lost_on_arrival(struct live *live, uint32_t count)
 
 /* -- UDP ----------------------------------------------------------------------------------------*/
 
-/* False: it is done with. */
+/* False: the datagram is done with, and there is no frame. */
 static bool take_datagram(struct live *live, const struct udp_datagram *datagram,
                           struct nic_frame *frame)
 {
@@ -85,8 +86,9 @@ static bool take_datagram(struct live *live, const struct udp_datagram *datagram
     return !lost_on_arrival(live, (uint32_t)datagram->count);
 }
 
-/* The peer of the queue pair sends through a ring to us: this comes from somebody else, since on a
- * loopback address any user of the machine can name the peer's as the source. */
+/* Does the peer of the queue pair send through a ring to us? Then this packet comes from somebody
+ * else: on a loopback address, any user of the machine can name the peer's address as the
+ * source. */
 static bool is_beside_ring(struct live *live, const struct nic_frame *frame)
 {
     if (live->shm == NULL || !shm_port_has_links(live->shm)) {

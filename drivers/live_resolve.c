@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_resolve - which link leads to a peer.
+ * live_resolve - the link that leads to a peer.
  *
  * Local processes of our user are reached through shared memory, all others over UDP. Where several
  * processes share the peer's address, each has links of its own, named by its slot: the upper bits
@@ -25,11 +25,11 @@
 #define LOOK_AGAIN_NS 100000000
 
 /* A peer whose queue of callers is full is busy, and not absent: other users may fill it. A call of
- * the program's waits so long for a place. */
+ * the program waits for a place during CROWDED_NS. */
 #define CROWDED_NS      100000000
 #define CROWDED_LOOK_NS 50000
 
-/* What a program may name by its link-local name is found by its address. */
+/* A destination that the program names by its link-local name is found by its address. */
 static void use_address(struct nic_av *av)
 {
     struct gid address;
@@ -52,7 +52,8 @@ static bool is_known(struct live *live, const struct nic_av *av, int slot)
     return udp_port_known_link(&live->udp, &av->source, &av->destination, slot) != NULL;
 }
 
-/* A loopback address that nobody shares belongs to one process; of others we cannot know. */
+/* A loopback address that nobody shares belongs to one process; for other addresses we cannot
+ * know. */
 static struct link *link_to_lone(struct live *live, const struct nic_av *av)
 {
     if (!is_known(live, av, LOCAL_NO_SLOT) &&
@@ -69,8 +70,8 @@ static struct link *udp_link_to(struct live *live, const struct nic_av *av, uint
                         : udp_port_link(&live->udp, &av->source, &av->destination, (int)slot);
 }
 
-/* The peer was dialled in vain, and errno says why. True: it is worth another try. Meanwhile our
- * own callers are let in, of whom one may be waiting for us to the same end. */
+/* The peer was dialled in vain, and errno says why. True: another try may succeed. Meanwhile our
+ * own callers are let in, because one of them may wait for us in the same way. */
 static bool wait_for_place(struct live *live, const struct gid *peer, struct instant *end)
 {
     const struct instant now = clock_now();
@@ -98,8 +99,8 @@ static bool is_in_use(struct live *live, const struct nic_av *av, int slot)
     return link != NULL && link->connected;
 }
 
-/* The peer takes UDP for a stranger's from now on, unless it is told that some queue pairs found no
- * ring when they were connected. */
+/* From now on the peer takes our UDP packets for a stranger's, unless we tell it that some queue
+ * pairs found no ring when they were connected. */
 static void tell_of_udp(struct live *live, const struct nic_av *av, uint32_t slot)
 {
     if (is_in_use(live, av, LOCAL_NO_SLOT) || is_in_use(live, av, (int)slot)) {
@@ -107,15 +108,16 @@ static void tell_of_udp(struct live *live, const struct nic_av *av, uint32_t slo
     }
 }
 
-/* NULL: shared memory does not lead there. errno is EPERM if the peer is a program of another
- * user; or says what there was too little of. */
+/* NULL: shared memory does not lead there. errno is EPERM if the peer is a program of another user;
+ * or a shortage (shortage.h). */
 static struct link *shm_link_to(struct live *live, const struct nic_av *av, uint32_t slot)
 {
     if (live->shm == NULL) {
         errno = 0;
         return NULL;
     }
-    /* Those with an address of their own are mostly among themselves, like the others. */
+    /* Processes with an address of their own mostly talk to each other, and so do those that share
+     * one. */
     const int names[2] = {LOCAL_NO_SLOT, (int)slot};
     const bool first = live->addresses.shared;
     struct link *link = shm_port_link(live->shm, &av->destination, names[first]);
@@ -127,8 +129,8 @@ static struct link *shm_link_to(struct live *live, const struct nic_av *av, uint
     return link;
 }
 
-/* What comes by a ring comes from our first address, whichever the queue pair has: from another one
- * the peer would drop it as a stranger's. */
+/* Packets by a ring come from our first address, also if the queue pair has another one: from that
+ * one the peer would drop them as a stranger's. */
 static bool has_ring_source(const struct live *live, const struct nic_av *av)
 {
     return gid_equal(&av->source, &live->addresses.entries[0].gid);
@@ -168,8 +170,9 @@ static void explain_shm_only(struct live *live, const struct nic_av *av, uint32_
     }
 }
 
-/* The first links are for blocks; while they last, others are those of a program that reaches a
- * whole network. A peer that is to be asked one day is probed now: it answers if it is a nonic. */
+/* The first links may carry blocks, as long as there are numbers; only a program that reaches a
+ * whole network has more links. A peer that may speak blocks later is probed now: it answers if it
+ * is a nonic. */
 static uint32_t peer_of(struct live *live, struct link *link)
 {
     const uint32_t number = link->number != 0 ? 0 : live_free_number(live);
@@ -215,7 +218,7 @@ enum status live_resolve(struct live *live, struct nic_av *av, uint32_t destinat
     return STATUS_OK;
 }
 
-/* Not held: it stays until links are swept the next time. */
+/* The link is not held: it stays until links are swept the next time. */
 static struct link *shm_link_for_now(struct live *live, const struct nic_av *av, uint32_t slot)
 {
     struct link *link = shm_link_to(live, av, slot);
@@ -225,7 +228,7 @@ static struct link *shm_link_for_now(struct live *live, const struct nic_av *av,
     return link;
 }
 
-/* An address of ours that UDP leads to the peer from. */
+/* Have we an address from which UDP leads to the peer? */
 static bool has_family_of(const struct live *live, const struct gid *peer)
 {
     bool has = false;
@@ -249,7 +252,7 @@ bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t sl
     return true;
 }
 
-/* Over UDP it reaches whoever reads the peer's common socket, which hands it on. */
+/* Over UDP the datagram reaches a process that reads the peer's common socket, and hands it on. */
 enum status live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot)
 {
     live_sweep_links(live);
@@ -264,7 +267,7 @@ enum status live_resolve_management(struct live *live, struct nic_av *av, uint32
 
 /* -- Datagrams ----------------------------------------------------------------------------------*/
 
-/* Whether packets go there at all. */
+/* Can packets go there at all? */
 static bool is_reachable(struct live *live, const struct nic_av *av)
 {
     const bool by_udp = live->config.wire != LIVE_WIRE_SHM &&

@@ -15,10 +15,10 @@
 #include "drivers/stat_server.h"
 #include "nic/inventory.h"
 
-/* Connections that `nonic stat` hears of: more than fit a socket's buffer. */
+/* The most connections that `nonic stat` hears of: more than fit into a socket's buffer. */
 #define CONNECTIONS_MAX 1024
 
-/* More than fits a socket's buffer, likewise. */
+/* The most bytes of such a text: again, more than fit into a socket's buffer. */
 #define WISH_BYTES_MAX (1u << 18)
 
 #define PORT_LINES   12
@@ -70,7 +70,7 @@ static void collect_direct(const struct shm_port *port, struct stat_line lines[D
     memcpy(lines, all, sizeof(all));
 }
 
-/* Likewise. */
+/* Without a shared-memory port all are 0. */
 static void collect_shm(const struct shm_port *port, struct stat_line lines[SHM_LINES])
 {
     static const struct shm_counters none;
@@ -84,8 +84,8 @@ static void collect_shm(const struct shm_port *port, struct stat_line lines[SHM_
     memcpy(lines, all, sizeof(all));
 }
 
-/* The NIC's counters, then the UDP port's, the connection manager's, those of what was reached
- * directly, and those of rings. Returns how many. */
+/* The counters of the NIC, of the UDP port, of the connection manager, of direct accesses, and of
+ * rings. Returns how many there are. */
 static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MAX])
 {
     const struct nic_counters *counters = nic_counters(live->nic);
@@ -123,8 +123,8 @@ static bool is_connection(const struct qp *qp)
     return qp_type_of(qp) == QP_RC && (state == QP_RTS || state == QP_SQD);
 }
 
-/* A program may have a hundred thousand: what is said is bounded, and what is looked at is not more
- * than the table. */
+/* A program may have a hundred thousand connections: at most CONNECTIONS_MAX are told, and each
+ * queue pair is looked at once. */
 static void say_connections(const struct live *live, int client)
 {
     struct stat_connection some[STAT_CONNECTIONS_AT_ONCE];
@@ -149,7 +149,7 @@ static void say_connections(const struct live *live, int client)
     (void)!stat_server_connections(client, some, count);
 }
 
-/* False: it wishes for nothing that we know. To a wish that cannot be granted just now nothing is
+/* False: the client has no wish that we know. If a wish cannot be granted just now, nothing is
  * said: counters are no answer to it. */
 static bool grant_wish(struct live *live, int client)
 {

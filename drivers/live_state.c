@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_state - the functions of a live NIC that all others may call: its lock, its time, and what
- * it is.
+ * live_state - the functions of a live NIC that all others may call: its lock, its time, and its
+ * properties.
  */
 #include "base/bytes.h"
 #include "drivers/clock.h"

@@ -2,9 +2,9 @@
  *
  * live_stopped - a peer of this machine that does not run (docs/decisions/0017).
  *
- * Hardware answers while its process is stopped; here nobody does. But whoever is stopped does not
- * read, and what a peer has not read it cannot have answered: then a transport timer that runs out
- * says nothing about the network, and starts anew.
+ * Hardware answers while its process is stopped; here nobody does. But a process that is stopped
+ * does not read, and it cannot have answered a packet that it has not read. Then a transport timer
+ * that runs out says nothing about the network, and starts anew.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,15 +17,16 @@
 #include "drivers/system.h"
 #include "drivers/udp_unread.h"
 
-/* One look at /proc serves all queue pairs of a link for so long. */
+/* The time for which one look at /proc serves all queue pairs of a link. */
 #define LOOK_NS 50000000
-/* A look that fails for want of something says nothing. So many in a row, about a second of them,
- * are taken for a peer that does not run; then for one that is not there. */
+/* A look that fails for want of something says nothing. For up to this number of such looks in a
+ * row, about a second, the peer counts as one that does not run; after that, as one that is not
+ * there. */
 #define BLIND_MAX 20
 
-/* The ring says how far its reader is. What the queue pair waits for was in it at `since`: a mark
- * of then or later tells whether that was read. A peer that runs passes a mark within no time,
- * however much others send to it. */
+/* The ring says how far its reader is. The packet that the queue pair waits for was in the ring at
+ * `since`: a mark of that time or later tells whether it was read. A peer that runs passes a mark
+ * within no time, however much others send to it. */
 static bool unread_in_ring(struct live *live, struct link *link, struct instant since)
 {
     struct link_reading *reading = &link->reading;
@@ -39,14 +40,15 @@ static bool unread_in_ring(struct live *live, struct link *link, struct instant 
     if (instant_reached(reading->at, since)) {
         return false;
     }
-    /* Records of direct writes wake nobody: one that only sleeps reads now. */
+    /* Records of direct writes wake nobody: a peer that only sleeps is woken here, and reads. */
     shm_link_nudge(link);
     reading->at = live->now;
     reading->mark = shm_link_mark(link);
     return true;
 }
 
-/* When somebody connects. What is at the address later may be a stranger's socket. */
+/* This happens when a queue pair connects: later, the socket at that address may be a
+ * stranger's. */
 void live_meet_peer(struct live *live, struct link *link)
 {
     struct link_reading *reading = &link->reading;
@@ -63,9 +65,9 @@ void live_meet_peer(struct live *live, struct link *link)
     reading->owner = found ? owner : (struct udp_owner){.inode = 0};
 }
 
-/* The sockets of an address that processes share outlive them, unread datagrams and all. Of our own
- * address we know which one the peer reads. False with an errno that shortage_is: it cannot be
- * said. */
+/* The sockets of an address that processes share live longer than each process, and keep its unread
+ * datagrams. If it is our address, we know which socket the peer reads. False with an errno that
+ * shortage_is: we cannot tell. */
 static bool look_at_socket(const struct live *live, const struct udp_link *link)
 {
     if (link->link.slot != LOCAL_NO_SLOT &&
@@ -100,7 +102,8 @@ static bool look_once(struct live *live, struct link *link)
     return unread || (blind && reading->blind < BLIND_MAX);
 }
 
-/* A socket says only that something is in it. Before the last retry it does not matter. */
+/* A socket tells only that it holds datagrams, not which. Before the last retry it does not
+ * matter. */
 static bool unread_in_socket(struct live *live, struct link *link, bool last)
 {
     struct link_reading *reading = &link->reading;

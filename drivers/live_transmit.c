@@ -13,19 +13,19 @@
 #include "drivers/live_transmit.h"
 #include "wire/roce_frame.h"
 
-/* Packets one queue pair may send before the next has its turn. */
+/* Packets that one queue pair may send before the next one has its turn. */
 #define TURN_PACKETS 16
 
-/* Turns before packets that came in meanwhile are looked at. */
+/* Turns before we look at packets that came in meanwhile. */
 #define TURNS_MAX 64
 
-/* How many turns ahead the memory of a queue pair is asked for. */
+/* The number of turns by which the memory of a queue pair is prefetched. */
 #define TURNS_AHEAD 3
 
 /* Between two looks for the peer of a link that was lost. */
 #define LOOK_AGAIN_NS 10000000
 
-/* So much is fetched before packets that came in meanwhile are looked at. */
+/* The most bytes that are fetched before we look at packets that came in meanwhile. */
 #define FETCHED_MAX (2u << 20)
 
 /* Where several processes share the address, the queue pair number says which one it is. */
@@ -62,8 +62,8 @@ static void transmit_bytes(struct live *live, struct link *link, const struct ni
     }
 }
 
-/* What is captured is what leaves: the program may write its memory meanwhile. Returns false if the
- * payload is not there. */
+/* The captured bytes are those that leave, because the program may write its memory meanwhile.
+ * Returns false if the payload is not there. */
 static bool transmit_captured(struct live *live, struct link *link,
                               const struct nic_departure *departure)
 {
@@ -144,7 +144,7 @@ static bool fetch(struct live *live, struct link *link, const struct nic_departu
     return true;
 }
 
-/* As a packet in any case: what is done directly would escape captures and faults. */
+/* Sends a packet in any case: captures and faults do not see accesses that are done directly. */
 static bool transmit_watched(struct live *live, struct link *link,
                              const struct nic_departure *departure)
 {
@@ -179,18 +179,18 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
     return shm_link_transmit(live->shm, link, departure);
 }
 
-/* What was lost is looked for again, now and then: else a connection would end because its peer
- * once had no memory for a ring. */
+/* Looks for the peer of a lost link again, now and then: otherwise a connection would end because
+ * its peer once had no memory for a ring. */
 static void look_again(struct live *live, struct link *link)
 {
-    /* What a child of fork inherits has no port, and leads nowhere. */
+    /* A link that a child of fork inherits has no port, and leads nowhere. */
     if (link->kind == LINK_SHM && live->shm != NULL && instant_reached(live->now, link->look_at)) {
         link->look_at = instant_after(live->now, LOOK_AGAIN_NS);
         (void)!shm_link_revive(live->shm, link);
     }
 }
 
-/* Until there is room. */
+/* Parks a queue pair until the link has room. */
 static void park(struct live *live, struct qp *qp, struct link *link)
 {
     nic_park(live->nic, qp, &link->parked, live->now);

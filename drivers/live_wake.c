@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * live_wake - how long the thread may sleep, and what ends its sleep before that.
+ * live_wake - the length of the thread's sleep, and the wake-up that ends it early.
  */
 #include "drivers/live_wake.h"
 #include "drivers/live_cm.h"

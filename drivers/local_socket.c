@@ -52,8 +52,8 @@ int local_listen(const struct local_name *name, int backlog)
     return fd;
 }
 
-/* The kernel remembers which process called listen or connect on the other end. A friend is not to
- * be taken for a stranger because the kernel was short of memory once: it is asked again. */
+/* The kernel remembers which process called listen or connect on the other end. If the kernel was
+ * short of memory it is asked again, so that a process of our user is not taken for a stranger. */
 static struct ucred peer_of(int socket)
 {
     struct ucred peer;
@@ -76,8 +76,8 @@ uid_t local_user(int socket)
     return user_is_named(user) ? user : USER_UNKNOWN;
 }
 
-/* Strangers, who may be many, cost no look at files. errno is EPERM for them; where the kernel had
- * too little to say who it is, it stays. */
+/* Strangers, who may be many, cost no look at files. errno is EPERM for them; if the kernel could
+ * not tell the user for want of something, errno stays. */
 static bool is_ours(uid_t user)
 {
     errno = user == USER_UNKNOWN && shortage_is(errno) ? errno : EPERM;
@@ -90,8 +90,8 @@ int local_dial(const struct local_name *name, pid_t *pid)
     if (fd < 0) {
         return -1;
     }
-    /* Whoever answers has to be of our user as well, by then; if a filter of system calls lets the
-     * kernel tell it. */
+    /* The process that answers later has to be of our user as well. The kernel tells that, unless a
+     * filter of system calls forbids it. */
     const int wanted = 1;
     const int state = uncancelled_begin();
     (void)!setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &wanted, sizeof(wanted));
@@ -150,7 +150,7 @@ union control {
     struct cmsghdr align;
 };
 
-/* Behind what `message` has; what is put there is `bytes` large. */
+/* Adds control data of `bytes` bytes behind that of `message`. */
 static void put_control(struct msghdr *message, int type, const void *from, size_t bytes)
 {
     struct cmsghdr *header = (void *)((char *)message->msg_control + message->msg_controllen);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * lock - see lock.h. Invariants: `bias_owner` changes under the mutex only. The bias owner is in by
- * bias if its seat says that it is inside and it saw itself as the bias owner afterwards. Anybody
- * else is in if it holds the mutex and, after `bias_owner` was made nobody and a membarrier, saw
- * the seat empty: from then on whoever sat there sees that it is not the bias owner.
+ * lock - a mutex that favours a thread (lock.h). Invariants: `bias_owner` changes under the mutex
+ * only. The bias owner holds the lock by bias if its seat says that it is inside and it saw itself
+ * as the bias owner afterwards. Any other thread holds the lock if it has the mutex, has set
+ * `bias_owner` to NULL, and after a membarrier has seen the seat empty: from then on the thread of
+ * that seat sees that it is not the bias owner.
  */
 #include "drivers/lock.h"
 
@@ -27,12 +28,13 @@ static long membarrier(int command)
 void lock_init(struct lock *lock)
 {
     *lock = (struct lock){.seat = NULL};
-    /* The fast way does not ask for MemorySanitizer, so its programs have the mutex alone. */
+    /* The fast way does not look whether MemorySanitizer is there, so programs with it have the
+     * mutex alone. */
     lock->may_be_biased =
         !initialised_is_noted() && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
-    /* Holders are short: spinning a little beats sleeping. */
+    /* The lock is held for a short time only: to spin a little costs less than to sleep. */
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&lock->mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
@@ -55,19 +57,19 @@ static void wait_until_outside(const struct lock_seat *seat)
     }
 }
 
-/* Holding the mutex. */
+/* The caller holds the mutex. */
 static void revoke_bias(struct lock *lock, const struct lock_seat *seat)
 {
     atomic_store_explicit(&lock->bias_owner, NULL, memory_order_relaxed);
     if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
-        /* A filter that came later, or a fork that lost the registration. */
+        /* A filter was installed later, or a fork has lost the registration. */
         lock->may_be_biased = false;
         system_sleep(STORE_NS);
     }
     wait_until_outside(seat);
 }
 
-/* The seat of a thread, perhaps a new one; NULL: all belong to others. */
+/* The seat of a thread, perhaps a new one; NULL: all seats belong to other threads. */
 static struct lock_seat *seat_of(struct lock *lock, uintptr_t thread)
 {
     for (uint32_t i = 0; i < LOCK_SEATS; i++) {
@@ -82,7 +84,7 @@ static struct lock_seat *seat_of(struct lock *lock, uintptr_t thread)
     return NULL;
 }
 
-/* Holding the mutex, outside any bias. */
+/* The caller holds the mutex, and no thread holds the lock by bias. */
 static void consider_bias(struct lock *lock, uintptr_t self)
 {
     if (lock->latest != self) {
@@ -96,10 +98,10 @@ static void consider_bias(struct lock *lock, uintptr_t self)
 
 static void take(struct lock *lock)
 {
-    unchecked_begin(); /* Most of what we ask of the C library we ask with the lock held. */
+    unchecked_begin(); /* Most of our calls of the C library are made with the lock held. */
     pthread_mutex_lock(&lock->mutex);
     atomic_store_explicit(&lock->holder, lock_self(), memory_order_relaxed);
-    /* Not ourselves: the bias owner comes here only when it has ceased to be one. */
+    /* This is another thread's seat: a bias owner comes here only when it has ceased to be one. */
     const struct lock_seat *seat = atomic_load_explicit(&lock->bias_owner, memory_order_relaxed);
     if (seat != NULL) {
         revoke_bias(lock, seat);

@@ -10,8 +10,8 @@
 #include "drivers/guard.h"
 #include "drivers/system.h"
 
-/* The kernel says nothing of the memory, but that it does not copy: it has none itself, or a filter
- * forbids the call. Then our own copy, which bears a fault, has to do. */
+/* Did the kernel refuse the call without looking at the memory? It was short of memory itself, or a
+ * filter forbids the call. Then we copy ourselves, which bears a fault. */
 static bool was_refused(ssize_t count)
 {
     return count < 0 && errno != EFAULT;
@@ -19,7 +19,7 @@ static bool was_refused(ssize_t count)
 
 static bool copy_through_kernel(uint64_t address, const uint8_t *from, uint32_t bytes)
 {
-    /* The last bytes in a copy of their own, so that they land last. */
+    /* The last bytes are a copy of their own, so that they land last. */
     const uint32_t tail = bytes < 8 ? bytes : 8;
     const struct iovec local[2] = {
         {(void *)(uintptr_t)from, bytes - tail},
@@ -43,7 +43,7 @@ static bool put(const struct segment *segment, uint32_t offset, const uint8_t *f
     return guard_copy((uint8_t *)(uintptr_t)address, from, bytes);
 }
 
-/* Prefix and payload, one behind the other, over the segments. */
+/* Writes prefix and payload, one behind the other, over the segments. */
 static bool scatter(const struct nic_move *move)
 {
     const uint8_t *payload = move->payload;
@@ -70,9 +70,9 @@ static bool scatter(const struct nic_move *move)
     return true;
 }
 
-/* The kernel brings an on-demand page in, writable, before the processor's own atomic touches it;
- * which bears a fault, if the kernel does not know the advice (before Linux 5.14), or has no time.
- */
+/* The kernel makes an on-demand page present and writable before the processor's own atomic touches
+ * it. If the kernel does not know the advice (before Linux 5.14), or refuses it for now, the atomic
+ * itself bears a fault. */
 static bool page_present(const struct segment *segment)
 {
     const uint64_t page = segment->address & ~(uint64_t)4095;
@@ -81,8 +81,8 @@ static bool page_present(const struct segment *segment)
            (errno != EFAULT && errno != ENOMEM);
 }
 
-/* The processor's compare and swap makes every kind of atomic: what a compare expects is the first
- * guess of what is there, and a wrong guess brings the right one. */
+/* The processor's compare and swap makes every kind of atomic: the value that a compare expects is
+ * the first guess of the value in memory, and a wrong guess returns the right one. */
 static bool atomic(struct nic_move *move)
 {
     if (!page_present(&move->segments[0])) {
@@ -102,8 +102,8 @@ static bool atomic(struct nic_move *move)
     }
 }
 
-/* What the processor still holds back becomes visible to all. The pages of a range that is to be
- * persistent go to the file that is mapped there, and the kernel waits for its device. */
+/* Stores that the processor still holds back become visible to all. The pages of a range that is to
+ * be persistent go to the file that is mapped there, and the kernel waits for its device. */
 static bool flush(const struct nic_move *move)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);

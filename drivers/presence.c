@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Each process listens under the names of its addresses, and whoever is connected with it keeps a
- * connection to one of them. The connection ends with the process, or when it runs another program.
- * But a child that it made without our knowledge may hold a copy of its end: so we also watch the
- * process itself, by a pidfd. A process that is stopped ends neither.
+ * Each process listens under the names of its addresses, and a process that is connected with it
+ * keeps a connection to one of them. The connection ends with the process, or when it runs another
+ * program. But a child that it made without our knowledge may hold a copy of its end of the
+ * connection: so we also watch the process itself, by a pidfd. A process that is only stopped ends
+ * neither of them.
  */
 #include "drivers/presence.h"
 
@@ -22,13 +23,14 @@
 
 #define BACKLOG 1024
 
-/* One for each thing that is watched; both descriptors of a process lead to the same. */
+/* One for each name or process that is watched; both descriptors of a process lead to the same
+ * one. */
 struct watched {
     struct list node; /* In hosts or guests; a name: in none. */
     enum {
         WATCHED_NAME,
-        WATCHED_HOST,  /* Whom we met. */
-        WATCHED_GUEST, /* Who met us, and hears from `socket` that we live. */
+        WATCHED_HOST,  /* A process that we met. */
+        WATCHED_GUEST, /* A process that met us, and hears from `socket` that we live. */
     } kind;
     int socket, process; /* -1: none. */
     struct gid gid;
@@ -69,7 +71,7 @@ static void list_of_watched_check(const struct list *head, int kind)
         const struct watched *watched = CONTAINER_OF_CONST(node, struct watched, node);
         list_check(node);
         CHECK((int)watched->kind == kind);
-        /* One that is gone has let go of its descriptors, and no other has. */
+        /* A process that is gone has no descriptors any more, and each other one has. */
         CHECK(watched->gone == (watched->socket < 0));
         CHECK(!watched->gone || watched->process < 0);
     }
@@ -152,7 +154,7 @@ static struct watched *find(const struct presence *presence, const struct gid *g
     return NULL;
 }
 
-/* -1: the system cannot, or does not see the process. */
+/* A pidfd; -1: the system cannot make one, or does not see the process. */
 static int open_process(pid_t pid)
 {
     return pid > 0 ? descriptor_own((int)syscall(SYS_pidfd_open, pid, 0)) : -1;
@@ -182,15 +184,16 @@ void presence_meet(struct presence *presence, const struct gid *gid, uint32_t sl
     }
 }
 
-/* One whose user the kernel does not tell just now is not one. */
+/* If the kernel does not tell the user just now, the process counts as no stranger. */
 static bool is_stranger(int socket)
 {
     errno = 0;
     return local_user(socket) != geteuid() && !shortage_is(errno);
 }
 
-/* To close a guest's socket would say that we have ended. So one for whom there is no memory waits
- * to be accepted, and one that the system will not watch stays until we close. */
+/* To close a guest's socket would tell the guest that we have ended. So a guest for whom there is
+ * no memory waits to be accepted, and a guest that the system will not watch stays until we
+ * close. */
 static void accept_guest(struct presence *presence, struct watched *name)
 {
     struct watched *guest = malloc(sizeof(*guest));
@@ -206,7 +209,7 @@ static void accept_guest(struct presence *presence, struct watched *name)
     (void)watch(presence, socket, guest);
 }
 
-/* A host may be told of by both its descriptors: it stays until it is forgotten. */
+/* Both descriptors of a host may tell of its end, so the host stays until presence_forget. */
 void presence_serve(struct presence *presence)
 {
     struct epoll_event events[32];

@@ -19,13 +19,13 @@ static const struct {
     {"sendmsg", SYS_sendmsg},   {"sendto", SYS_sendto},
 };
 
-/* A filter answers before the kernel sees that the descriptor is no socket. */
+/* A filter refuses a call before the kernel sees that the descriptor is no socket. */
 bool sandbox_answers(int epoll, char *error, size_t error_bytes)
 {
     struct mmsghdr nothing = {.msg_len = 0};
     for (size_t i = 0; i < COUNT_OF(needed); i++) {
         const long room = needed[i].number == SYS_epoll_wait ? 1 : 0;
-        /* An address of a length that is nowhere would be a fault to valgrind. */
+        /* Valgrind would report an address whose length is at no place. */
         void *place = needed[i].number == SYS_accept4 ? NULL : &nothing;
         if (syscall(needed[i].number, epoll, place, room, 0L, NULL, 0) < 0 && errno != ENOTSOCK) {
             const int reason = errno;

@@ -20,7 +20,7 @@
 #include "wire/inet.h"
 
 /* An owner that is asked by too many at once is asked again soon, and so is a port that nobody
- * serves yet, at growing pauses; an owner that never answers is taken for none. */
+ * serves yet, at growing pauses; an owner that never answers counts as none. */
 #define RETRY_NS     5000000u
 #define RETRY_NS_MAX 40000000u
 #define ASK_SECONDS  2
@@ -29,7 +29,8 @@
 #define MOMENT_NS   250000000u
 #define LOST_MAX    4
 
-/* Connections taken in one turn: others want to be served, too, and so do our programs. */
+/* Connections that are accepted in one turn: other sockets and our programs want to be served,
+ * too. */
 #define ACCEPTS_MAX 32
 
 struct question {
@@ -40,8 +41,8 @@ struct question {
     int fd; /* -1: to be asked (again) at `retry_at`. */
     struct instant asked_at, put_at, retry_at;
     uint64_t pause_ns;          /* Before the next time, if nobody serves the port. */
-    struct instant believed_at; /* From then on nobody is nobody. */
-    uint8_t lost;               /* Owners that went without an answer. */
+    struct instant believed_at; /* From then on "nobody" is believed. */
+    uint8_t lost;               /* Owners that hung up without an answer. */
     bool answered, found;
     struct service_owner owner;
 };
@@ -55,7 +56,8 @@ static void drop_question(struct services *services, struct question *question)
 
 /* -- Children of fork ---------------------------------------------------------------------------*/
 
-/* A port is its owner's alone: what a child inherits would hold it when the owner is gone. */
+/* A port belongs to its owner alone: descriptors that a child inherits would hold it when the owner
+ * is gone. */
 struct list services_opened = {&services_opened, &services_opened};
 pthread_mutex_t services_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -90,7 +92,8 @@ static void forget_parents(void)
     pthread_mutex_init(&services_lock, NULL);
 }
 
-/* Once in a process; without memory for it now, at the next time. False with errno. Locked. */
+/* Done once in a process; if there is no memory for it now, it is done the next time. False with
+ * errno. The caller holds services_lock. */
 static bool watch_for_fork(void)
 {
     static bool watching;
@@ -145,7 +148,7 @@ static void settle(struct services *services, struct question *question, bool fo
     services_let_go(services, &question->fd, true);
 }
 
-/* Nobody serves the port: for good, or until it is asked again. */
+/* Nobody serves the port: the question is settled, or is asked again later. */
 static void note_nobody(struct services *services, struct question *question)
 {
     services_let_go(services, &question->fd, true);
@@ -181,8 +184,8 @@ static bool may_be_believed(uid_t owner, bool has_door, uid_t door_user)
            (has_door ? owner == door_user : owner == geteuid() || owner == 0);
 }
 
-/* Connects to the port's owner: -1 with errno, ECONNREFUSED if there is none. A claim of the very
- * address goes before one of any. */
+/* Connects to the port's owner: -1 with errno, ECONNREFUSED if there is none. A claim of exactly
+ * this address comes before a claim of any address. */
 static int dial_owner(const struct question *question)
 {
     const uint16_t port_space = question->port_space, port = question->port;
@@ -316,7 +319,8 @@ void services_on_time(struct services *services, struct instant now)
 
 /* -- Serving ------------------------------------------------------------------------------------*/
 
-/* At a door that is held together: who is of our user may hold it, too. */
+/* Answers at a door that processes of a user hold together: a process of our user gets the door,
+ * too. */
 static void answer_at_door(int door, int asker)
 {
     const struct services_answer answer = {.magic = SERVICES_MAGIC_DOOR};
@@ -359,12 +363,12 @@ static void answer_all(const struct services *services, const struct service *se
 enum reply {
     REPLY_OWNER,
     REPLY_NOBODY,   /* There is no claim of any address. */
-    REPLY_NONSENSE, /* Or none at all. */
+    REPLY_NONSENSE, /* Or there is no answer at all. */
     REPLY_VERSION,  /* From another version of nonic: its layout is not ours. */
-    REPLY_LATER,    /* One that cannot be judged just now. */
+    REPLY_LATER,    /* It cannot be judged just now. */
 };
 
-/* What begins as all answers of nonic do is an answer, though we cannot read it. */
+/* A message that begins like all answers of nonic is an answer, though we cannot read it. */
 static enum reply judge_unknown(const struct services_answer *answer, ssize_t count)
 {
     const bool named = count >= (ssize_t)sizeof(answer->magic) &&
@@ -374,8 +378,8 @@ static enum reply judge_unknown(const struct services_answer *answer, ssize_t co
                : REPLY_NONSENSE;
 }
 
-/* An owner is a process of this machine: whoever answers with another address wants to send us
- * where a stranger waits. */
+/* An owner is a process of this machine: a process that answers with another address wants to send
+ * us to a stranger. */
 static enum reply read_answer(int fd, struct service_owner *owner, int flags)
 {
     struct services_answer answer;
@@ -420,7 +424,7 @@ bool services_ask(uint16_t port_space, uint16_t port, struct service_owner *owne
 {
     static const uint8_t any[16];
     const struct service_name name = services_name(SCOPE_ANY_IPV6, port_space, any, port);
-    /* An owner that had no memory for its answer hung up: perhaps it has by now. */
+    /* An owner that had no memory for its answer hung up, and may have memory by now. */
     for (int tries = 0; tries < LOST_MAX; tries++) {
         if (ask_once(&name, owner)) {
             return true;
@@ -434,7 +438,7 @@ bool services_ask(uint16_t port_space, uint16_t port, struct service_owner *owne
 
 static void take_answer(struct services *services, struct question *question)
 {
-    /* Readable: there is an answer, or the owner is gone. */
+    /* The socket is readable: there is an answer, or the owner is gone. */
     const enum reply reply = read_answer(question->fd, &question->owner, MSG_DONTWAIT);
     if (reply == REPLY_OWNER) {
         settle(services, question, true);
@@ -450,7 +454,7 @@ static void take_answer(struct services *services, struct question *question)
         settle(services, question, false);
     } else {
         services_let_go(services, &question->fd, true);
-        question->retry_at = question->asked_at; /* Perhaps there is another one by now. */
+        question->retry_at = question->asked_at; /* There may be another owner by now. */
     }
 }
 

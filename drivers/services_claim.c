@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * services_claim - ports of ours: who may claim which, and how others find the claim.
+ * services_claim - claims of ports: the rules for them, and the way by which others find them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,14 +23,15 @@
 #define NAME_FORMAT "nonic/port/%04x/%u/"
 #define BACKLOG     4096
 
-/* Ports given to those who do not care: the range IANA leaves to that. */
+/* Ports for programs that name none: the range that IANA leaves to that. */
 #define FREE_PORT_FIRST 49152
 #define FREE_PORT_COUNT (65536 - FREE_PORT_FIRST)
 #define FREE_PORT_TRIES 4096
 
-/* So long a process that holds the door may take to give it on; one that is stopped never does. */
+/* The time that a process which holds the door may take to give it to us; one that is stopped never
+ * does. */
 #define GIVE_MS 1000
-/* The door's last holder may just have gone. */
+/* We try again, because the door's last holder may just have gone. */
 #define DOOR_TRIES 4
 
 /* -- Names --------------------------------------------------------------------------------------*/
@@ -105,7 +106,7 @@ static bool has_name(int fd, const struct service_name *name)
            same_name(&found, name);
 }
 
-/* Whoever holds the door may be asking for one of ours: serve meanwhile. */
+/* The process that holds the door may be asking for a door of ours, so we serve meanwhile. */
 static bool wait_for_holder(struct services *services, int asked)
 {
     const struct instant end = instant_after(clock_now(), UINT64_C(1000000) * GIVE_MS);
@@ -121,8 +122,8 @@ static bool wait_for_holder(struct services *services, int asked)
     return waits[0].revents != 0;
 }
 
-/* From a process of our user that holds it. 0; EAGAIN: that one is gone, or many are asking it; or
- * another errno, as EADDRINUSE. */
+/* Gets the door from a process of our user that holds it. 0; EAGAIN: that one is gone, or many are
+ * asking it; or another errno, such as EADDRINUSE. */
 static int take_door(struct services *services, int *door, const struct service_name *name)
 {
     uid_t user;
@@ -148,18 +149,18 @@ static int take_door(struct services *services, int *door, const struct service_
                                        : EADDRINUSE;
         if (!given && count == 1) {
             descriptor_close(*door);
-            *door = -1; /* The claim closes what it has. */
+            *door = -1; /* The claim closes the door that it has. */
         }
     }
     descriptor_close(asked);
     return failure;
 }
 
-/* With all claims of our user of one address each. 0 or an errno. */
+/* Holds the door together with all claims of our user that are of one address. 0 or an errno. */
 static int hold_together(struct services *services, int *door, const struct service_name *name)
 {
     int fd, failure = EADDRINUSE;
-    CHECK(*door < 0); /* It would be lost. */
+    CHECK(*door < 0); /* An open one would be lost. */
     const struct service *holder = holder_here(name, &fd);
     if (holder != NULL) {
         *door = holder->any ? -1 : descriptor_own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
@@ -177,11 +178,12 @@ static int hold_together(struct services *services, int *door, const struct serv
             }
         }
     }
-    return failure == EAGAIN ? EADDRNOTAVAIL : failure; /* Bound to any address, and silent. */
+    return failure == EAGAIN ? EADDRNOTAVAIL : failure; /* A claim of any address that does not
+                                                           answer. */
 }
 
-/* A claim of any address has no name of its own, one of one address a single door; a door has the
- * name that others look for. */
+/* A claim of any address has no name of its own, a claim of one address has a single door, and a
+ * door has the name that others look for. */
 static void service_check(const struct service *service)
 {
     CHECK(service->services != NULL);
@@ -306,7 +308,7 @@ int services_claim(struct services *services, uint16_t port_space, const uint8_t
     return EADDRNOTAVAIL;
 }
 
-/* Those that answer that we serve the port. */
+/* The sockets that answer that we serve the port. */
 static void answering(const struct service *service, int fds[2])
 {
     fds[0] = service->any ? service->doors[0] : service->own;
@@ -322,7 +324,7 @@ int services_offer(struct services *services, struct service *service)
         return 0;
     }
     answering(service, fds);
-    /* What may fail and can be undone comes first. */
+    /* Steps that may fail and can be undone come first. */
     for (size_t i = 0; failure == 0 && i < COUNT_OF(fds); i++) {
         failure = fds[i] < 0 || services_watch(services, fds[i], service) ? 0 : errno;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The first process binds its first socket alone: that is the claim on address and port, which the
+ * The first process binds its first socket alone: this is the claim on address and port, which the
  * kernel gives to one process only. Then it opens the port to further sockets of the user, binds
- * those, and tells the kernel by which bits to choose among them. Whoever comes later gets all
- * descriptors from any member that is awake, so a socket's position never changes as long as there
- * is a member, and the kernel closes them with the last one.
+ * those, and tells the kernel by which bits to choose among them. A process that comes later gets
+ * all descriptors from any member that is awake. So a socket's position never changes as long as
+ * there is a member, and the kernel closes the sockets with the last one.
  */
 #include "drivers/share.h"
 
@@ -31,21 +31,22 @@
 #include "wire/roce.h"
 
 /* "CSHARE2": the version of all that members share: the sockets and how one is chosen, the slots,
- * the handovers, and which messages belong to which slot. Whoever changes any of that changes
- * the number, so that builds which would misunderstand one another never share an address. */
+ * the handovers, and which messages belong to which slot. A change of any of that changes the
+ * number, so that builds which would misunderstand one another never share an address. */
 #define MAGIC_DESCRIPTORS 0x32455241485343u
 #define FD_COUNT          (SHARE_SOCKETS + 2)
 _Static_assert(FD_COUNT <= LOCAL_FDS_MAX, "the descriptors go with one message");
 
 /* A member that was woken for us may have been stopped since: ask again after this long. */
 #define ANSWER_MS 100
-/* All of them stopped: give up. A process that ends closes its sockets one after the other. */
+/* After this time all members are taken for stopped. A process that ends closes its sockets one
+ * after the other. */
 #define JOIN_MS  5000
 #define TAKEN_MS 2000
 #define PAUSE_US 2000
 /* Processes that are let in, in one turn. */
 #define NEWCOMERS_MAX 32
-/* At the list of sockets, while it moves. */
+/* The most looks at the list of sockets, while it changes. */
 #define LOOKS_MAX 8
 
 /* -- The first one ------------------------------------------------------------------------------*/
@@ -75,8 +76,8 @@ static int bind_one(const struct sockaddr *address, socklen_t bytes, bool alone)
     return fd;
 }
 
-/* The slot of the destination QPN chooses the socket. QPN 0 and 1, QPN 0xffffff of multicast, and
- * what is too short go to the common one. */
+/* The slot of the destination QPN chooses the socket. Packets for QPN 0 and 1, and for QPN 0xffffff
+ * of multicast, and packets that are too short go to the common one. */
 static bool attach_selector(int fd)
 {
     struct sock_filter code[] = {
@@ -144,8 +145,8 @@ static uint32_t look_at_list(const struct share *share, const struct sockaddr *a
 
 /* The kernel writes its list page by page, and finds the place to go on by counting sockets: when
  * any socket of the machine comes or goes meanwhile, a line is missing or is there twice. So lines
- * are not counted, but each is asked whose socket it is; and a list that does not have each of ours
- * once may have missed another one, too. */
+ * are not counted, but the owner of each socket is looked up. A list that does not have each socket
+ * of ours once may have missed another one, too. */
 bool share_is_disturbed(const struct share *share, const struct sockaddr *address)
 {
     const char *name = address->sa_family == AF_INET ? "/proc/net/udp" : "/proc/net/udp6";
@@ -154,7 +155,7 @@ bool share_is_disturbed(const struct share *share, const struct sockaddr *addres
         struct lines list;
         lines_open(&list, AT_FDCWD, name);
         if (list.error != 0) {
-            return false; /* Nothing to look at. */
+            return false; /* There is no list to look at. */
         }
         const uint32_t ours = look_at_list(share, address, &list, &others);
         (void)lines_close(&list);
@@ -173,7 +174,7 @@ enum outcome {
     OUTCOME_FOREIGN,   /* By another user's nonic. */
     OUTCOME_VERSION,   /* By another version of nonic. */
     OUTCOME_DISTURBED, /* Sockets of the same user are among ours. */
-    OUTCOME_FEW,       /* Not as many descriptors as it takes. */
+    OUTCOME_FEW,       /* Fewer descriptors came than are needed. */
     OUTCOME_FAILED,    /* errno says why. */
 };
 
@@ -200,7 +201,7 @@ static enum outcome create(struct share *share, const struct sockaddr *address, 
         const struct local_name name = local_name("share/", &share->gid, LOCAL_NO_SLOT);
         share->listener = local_listen(&name, 1024);
         if (share->listener < 0) {
-            /* The last member of an earlier share is just going, and this went last. */
+            /* The last member of an earlier share is just going, and its name goes last. */
             outcome = errno == EADDRINUSE ? OUTCOME_TAKEN : OUTCOME_FAILED;
         }
     }
@@ -235,7 +236,8 @@ static enum outcome take_descriptors(struct share *share, int member)
     for (uint32_t i = 0; i < count; i++) {
         descriptor_close(fds[i]);
     }
-    /* The kernel gives as many as we may have; no message at all: the last member went. */
+    /* The kernel gives as many descriptors as we may have; no message at all: the last member
+     * went. */
     return received <= 0                ? OUTCOME_NOBODY
            : magic != MAGIC_DESCRIPTORS ? OUTCOME_VERSION
                                         : OUTCOME_FEW;
@@ -249,7 +251,7 @@ static enum outcome ask_member(struct share *share)
     if (member < 0) {
         return errno == ECONNREFUSED ? OUTCOME_NOBODY
                : errno == EPERM      ? OUTCOME_FOREIGN
-               : errno == EAGAIN     ? OUTCOME_SILENT /* So many wait already. */
+               : errno == EAGAIN     ? OUTCOME_SILENT /* Its queue of callers is full. */
                : errno == EMFILE     ? OUTCOME_FEW
                                      : OUTCOME_FAILED;
     }
@@ -266,7 +268,7 @@ void share_admit(const struct share *share)
     int newcomer;
     for (int i = 0; i < NEWCOMERS_MAX && (newcomer = local_accept(share->listener)) >= 0; i++) {
         const uint64_t magic = MAGIC_DESCRIPTORS;
-        /* One that does not wait any more comes again. */
+        /* A newcomer that does not wait any more comes again. */
         (void)!local_send(newcomer, &magic, sizeof(magic), fds, FD_COUNT);
         descriptor_close(newcomer);
     }
@@ -320,7 +322,7 @@ static void explain(enum outcome outcome, const char *text, char *error, size_t 
     UNREACHABLE("an outcome outside its enum");
 }
 
-/* Worth trying again: somebody else is just creating the share, or leaving it. */
+/* Is another try worth while? Another process may just be creating the share, or leaving it. */
 static bool passes(enum outcome outcome, struct instant began)
 {
     const uint64_t waited_ms = (clock_now().ns - began.ns) / 1000000;
@@ -368,7 +370,7 @@ bool share_join(struct share *share, const struct sockaddr *address, socklen_t b
 
 void share_leave(struct share *share)
 {
-    /* The name goes first: whoever finds it may expect to be admitted. */
+    /* The name goes first, because a process that finds it expects to be admitted. */
     descriptor_close(share->listener);
     descriptor_close(share->slot_listener);
     descriptor_close(share->mail);
@@ -490,8 +492,8 @@ bool share_claim_slot(struct share *const *shares, uint32_t count, char *error, 
     uint32_t drawn;
     random_draw(&drawn, sizeof(drawn));
     bool claimed = false;
-    /* Anywhere, so that a slot just given back is seldom the next one taken; but only when all
-     * sockets have a reader do two slots share one. */
+    /* Begins at a random slot, so that a slot that was just given back is seldom the next one
+     * taken; but two slots share a socket only when all sockets have a reader. */
     for (uint32_t i = 0; i < SHARE_SLOTS && !claimed; i++) {
         const uint32_t band = i / SHARE_SOCKETS * SHARE_SOCKETS;
         claimed = claim(shares, count, band + (drawn + i) % SHARE_SOCKETS);

@@ -2,10 +2,10 @@
  *
  * share_mail - packets from the member that read them to the member they are for.
  *
- * Two slots may share a socket, QPN 1 belongs to everybody, and a packet may be late. Whoever reads
- * what is not his connects to the owner's slot, where both sides see the other's user, and sends
- * what he has read as one handover. A member that is stopped has handovers waiting up to the size
- * of a socket's buffer; more are dropped, like packets that a full receive buffer meets.
+ * Two slots may share a socket, QPN 1 belongs to everybody, and a packet may be late. A member that
+ * reads packets of another one connects to the owner's slot, where both sides see the other's user,
+ * and sends these packets as one handover. A member that is stopped has handovers waiting up to the
+ * size of a socket's buffer; more are dropped, like packets that find a full receive buffer.
  */
 #include <errno.h>
 #include <string.h>
@@ -63,7 +63,7 @@ enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *ha
 {
     enum share_fate fate = SHARE_NOBODY;
     struct share_connection *connection = connection_to(share, slot);
-    /* A connection that was kept may lead to a process that is gone: once more then. */
+    /* A connection that was kept may lead to a process that is gone: then we try once more. */
     for (int tries = 0; tries < 2; tries++) {
         if (connection == NULL && (connection = connect_to(share, slot, &fate)) == NULL) {
             return fate;
@@ -82,7 +82,7 @@ enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *ha
 
 /* -- In -----------------------------------------------------------------------------------------*/
 
-/* False: none could be let in; with no descriptor left they keep waiting. */
+/* False: no caller could be let in; with no descriptor left, callers keep waiting. */
 static bool accept_connections(struct share *share)
 {
     bool any = false;
@@ -127,7 +127,8 @@ size_t share_collect(struct share *share, void *handover, size_t bytes_max)
             return (size_t)received;
         }
         if (received >= 0 || (errno != EAGAIN && errno != EINTR)) {
-            descriptor_close(event.data.fd); /* Gone, or it talks nonsense. */
+            descriptor_close(event.data.fd); /* The sender is gone, or its message makes no
+                                                sense. */
         }
     }
     return 0;

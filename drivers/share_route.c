@@ -27,7 +27,7 @@ int share_slot_of_mad(const uint8_t *mad, size_t bytes)
     case CM_REJ:
     case CM_MRA:
     case CM_DREQ:
-    case CM_DREP: at += 4; break; /* Behind the sender's own id. */
+    case CM_DREP: at += 4; break; /* The id stands behind the sender's own. */
     case CM_SIDR_REP: break;
     default: return LOCAL_NO_SLOT;
     }
@@ -52,8 +52,8 @@ struct share_route share_route(uint32_t own_slot, const uint8_t *packet, size_t 
                    ? (struct share_route){.mine = true}
                    : share_route_mad(own_slot, packet + headers, bytes - headers);
     }
-    /* QPN 0 has no meaning on RoCE; a multicast packet is no single process's. Whoever has them
-     * judges them. */
+    /* QPN 0 has no meaning on RoCE; a multicast packet is no single process's. The process that
+     * read them judges them. */
     if (qpn == 0 || qpn == ROCE_24_BITS) {
         return (struct share_route){.mine = true};
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_board - what a process says on its board about its memory, and what a peer reads there.
+ * shm_board - the entries for a process's memory on its board: written by the process, read by its
+ * peers.
  *
  * The owner's NIC puts up regions and queue pairs and takes them off. A peer that wants to write or
  * read looks there whether it may, as the owner's NIC would have judged its packet.
@@ -32,7 +33,7 @@ void shm_port_disown(struct shm_port *port)
     CHECK(pthread_mutex_unlock(&port->board->owner.mutex) == 0);
 }
 
-/* FUTEX_OWNER_DIED comes in place of the thread's number. */
+/* When the thread ends, the kernel writes FUTEX_OWNER_DIED in place of its number. */
 bool shm_board_is_owned(const struct shm_board *board)
 {
     return atomic_load_explicit(&board->owner.word, memory_order_acquire) & FUTEX_TID_MASK;
@@ -69,8 +70,8 @@ static struct shm_board_region *find_region(struct shm_board *board, uint32_t ke
     return NULL;
 }
 
-/* A number for a protection domain, which tells peers nothing about our memory. 0: there are none
- * left, and packets reach what is in that domain. */
+/* A number for a protection domain, which tells peers nothing about our memory. 0: there is none
+ * left, and regions of that domain are reached by packets only. */
 static uint32_t number_of(struct shm_port *port, struct pd *pd)
 {
     if (pd->number == 0 && port->domains < UINT32_MAX) {
@@ -170,15 +171,16 @@ void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp)
 /* The owner may change every word at any time: each is read once, and what was read is judged. */
 #define GET(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
-/* Behind a copy: is the place still what it was before? If not, something else may have come to it,
- * and the copy is of both. */
+/* Behind a copy: is the place still what it was before? If not, another entry may have come there,
+ * and the copy may be of both. */
 static bool is_still(const _Atomic uint32_t *word, uint32_t value)
 {
     atomic_thread_fence(memory_order_acquire);
     return GET(*word) == value;
 }
 
-/* False: it is not there. Free places have the number 0, and what was there before. */
+/* False: the queue pair is not there. A free place has the number 0, and the rest of an earlier
+ * entry. */
 static bool copy_qp(const struct shm_board *board, uint32_t number, struct reach_qp *view,
                     struct shm_grant *found)
 {
@@ -192,7 +194,7 @@ static bool copy_qp(const struct shm_board *board, uint32_t number, struct reach
         const uint64_t peer[2] = {GET(entry->peer[0]), GET(entry->peer[1])};
         *view = (struct reach_qp){
             .type = QP_RC,
-            .state = QP_RTS, /* Or RTR, which is the same here. */
+            .state = QP_RTS, /* Or RTR, which makes no difference here. */
             .granted = grant >> SHM_GRANT_SHIFT & REACH_DIRECT,
             .user = {.domain = GET(entry->domain), .name = number},
             .peer_number = grant & ROCE_24_BITS,
@@ -204,7 +206,7 @@ static bool copy_qp(const struct shm_board *board, uint32_t number, struct reach
     return false;
 }
 
-/* Nothing is open if it is not there; free places have the key 0. */
+/* `view` is not open if the region is not there; free places have the key 0. */
 static void copy_region(const struct shm_board *board, uint32_t key, struct reach_region *view)
 {
     *view = (struct reach_region){0};
@@ -219,7 +221,7 @@ static void copy_region(const struct shm_board *board, uint32_t key, struct reac
                                       .start = GET(entry->start),
                                       .bytes = GET(entry->bytes),
                                       .memory = GET(entry->memory)};
-        /* No NIC registers a range that wraps. */
+        /* No honest NIC registers a range that wraps. */
         view->open = is_still(&entry->key, key) && view->bytes <= UINT64_MAX - view->start;
         return;
     }

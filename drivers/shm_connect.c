@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_connect - how two processes come to share rings, and how they part.
+ * shm_connect - the connection by which two processes share rings, from its beginning to its end.
  *
  * Every process listens on an abstract socket named after the layout of its rings, its GID, and its
- * slot if it shares the address: builds of different layouts do not find one another. Whoever wants
- * to send makes a ring (a sealed memfd), connects, and sends the ring's descriptor with a hello; it
- * may use the ring at once. The acceptor maps it and answers with its board. The connection then
- * carries doorbells, and its end is the end of the peer, however it came about.
+ * slot if it shares the address: builds of different layouts do not find one another. A process
+ * that wants to send makes a ring (a sealed memfd), connects, and sends the ring's descriptor with
+ * a hello; it may use the ring at once. The acceptor maps the ring and answers with its board.
+ * After that the connection carries doorbells. When the connection ends, for whatever reason, the
+ * peer counts as gone.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -62,7 +63,7 @@ static bool listen_for_peers(struct shm_port *port)
     return port->listener >= 0 && watch(port, port->listener, &port->watch);
 }
 
-/* Why there is no memory to share. */
+/* The reason why there is no memory to share. */
 static void explain(char *text, size_t text_bytes, size_t wanted)
 {
     if (errno == EFBIG) {
@@ -75,7 +76,7 @@ static void explain(char *text, size_t text_bytes, size_t wanted)
     }
 }
 
-/* Why peers could not be told from strangers. */
+/* The reason why we cannot tell peers from strangers. */
 static void explain_user(char *text, size_t text_bytes)
 {
     snprintf(text, text_bytes,
@@ -141,7 +142,7 @@ void shm_link_lose(struct shm_port *port, struct shm_link *link)
     }
 }
 
-/* The peer reads what is in its ring before it takes note that we are gone. */
+/* The peer reads the packets in its ring before it takes note that we are gone. */
 void shm_port_drop(struct shm_port *port, struct link *base)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
@@ -239,7 +240,7 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
     }
     const bool other = only != 0 && pid != only;
     errno = 0;
-    /* Who listened as our user may have changed its user since. */
+    /* A process that listened as our user may have changed its user since. */
     if (other || (pid != 0 && user_of_process(pid, NULL) != geteuid())) {
         descriptor_close(link->socket);
         errno = other ? ECONNREFUSED : shortage_is(errno) ? errno : EPERM;
@@ -278,8 +279,8 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
     return true;
 }
 
-/* `only`: the process that it has to be; 0: any. A process that listens and hangs up may have been
- * short of something just then. */
+/* `only`: the process that the peer has to be; 0: any. A process that listens and hangs up may have
+ * been short of something just then. */
 static bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only)
 {
     for (int tries = 0; tries < DIALS; tries++) {
@@ -293,8 +294,8 @@ static bool shm_connect(struct shm_port *port, struct shm_link *link, pid_t only
     return false;
 }
 
-/* Connections were to that process, and to no other that has come to its address. Of a PID
- * namespace that is not ours we cannot tell one from another. */
+/* Connections were to the process that was lost, and not to another one that has come to its
+ * address. In a PID namespace that is not ours we cannot tell one from the other. */
 bool shm_link_revive(struct shm_port *port, struct link *base)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
@@ -331,7 +332,7 @@ struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int sl
     if (link == NULL) {
         link = make_link(port, &name);
     } else if (link->lost && !shm_connect(port, CONTAINER_OF(link, struct shm_link, link), 0)) {
-        /* The process may have gone, and no other one come to its address. */
+        /* The process may have gone, and no other one has come to its address. */
         return NULL;
     }
     if (link != NULL) {
@@ -391,8 +392,8 @@ bool shm_link_is_answered_by_ring(struct shm_port *port, const struct link *base
 
 /* -- Being connected to -------------------------------------------------------------------------*/
 
-/* A hello follows its call at once. So of more callers than this the oldest has none to say, and
- * must not hold a descriptor of this process for ever. */
+/* A hello follows its call at once. So if there are more callers than this, the oldest one sends no
+ * hello, and must not hold a descriptor of this process for ever. */
 #define CALLERS_MAX       64
 #define CALLERS_IN_A_TURN 16
 
@@ -423,7 +424,7 @@ static void take_caller(struct shm_port *port, int fd)
     add_caller(port, caller);
 }
 
-/* Other users' processes are reached over UDP. */
+/* Callers of other users are not let in: their processes are reached over UDP. */
 void shm_port_accept(struct shm_port *port)
 {
     int fd;
@@ -447,7 +448,7 @@ static bool add_inbound(struct shm_port *port, struct shm_inbound *inbound)
     return true;
 }
 
-/* To a caller that is gone, nothing can be said; what it sent before is still delivered. */
+/* A caller that is gone gets no answer, but the packets that it sent before are still delivered. */
 static bool answer(struct shm_port *port, int socket)
 {
     const struct shm_mark mark = shm_mark_of(sizeof(mark));
@@ -461,7 +462,7 @@ enum greeting {
     GREETING_REFUSED,
 };
 
-/* The caller's hello and its ring: either all of it makes sense, or the caller is sent away. */
+/* The caller's hello and its ring: either all of them makes sense, or the caller is sent away. */
 static enum greeting greet(struct shm_port *port, int socket)
 {
     struct shm_hello hello;
@@ -469,7 +470,7 @@ static enum greeting greet(struct shm_port *port, int socket)
     uint32_t fds = 1;
     const ssize_t received = local_receive(socket, &hello, sizeof(hello), &fd, &fds);
     if (received < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM)) {
-        return GREETING_LATER; /* It is still there to be read. */
+        return GREETING_LATER; /* The hello can still be read later. */
     }
     const bool sense = received == (ssize_t)sizeof(hello) &&
                        shm_mark_fits(&hello.mark, sizeof(hello)) && fds == 1 &&
@@ -491,7 +492,7 @@ static enum greeting greet(struct shm_port *port, int socket)
         .source = hello.source,
         .slot = hello.slot,
         .pid = local_peer(socket),
-        /* It has not seen the board yet. */
+        /* The caller has not seen the board yet. */
         .settled = port->withdrawals,
         .looked_at = port->withdrawals,
     };
@@ -516,7 +517,7 @@ static void serve_caller(struct shm_port *port, struct shm_caller *caller)
 
 /* -- The connection's further life --------------------------------------------------------------*/
 
-/* Swallows doorbells; false: the other side is gone. */
+/* Reads doorbells and drops them; false: the other side is gone. */
 static bool drain(int socket)
 {
     char bytes[16];
@@ -534,7 +535,7 @@ static bool drain(int socket)
 static void serve_inbound(struct shm_port *port, struct shm_inbound *inbound)
 {
     if (!drain(inbound->socket)) {
-        /* What it sent before it went is still delivered. */
+        /* Packets that the peer sent before it went are still delivered. */
         inbound->hung_up = true;
         epoll_ctl(port->epoll, EPOLL_CTL_DEL, inbound->socket, NULL);
     }
@@ -573,7 +574,8 @@ void shm_port_serve(struct shm_port *port)
         case SHM_WATCH_LINK: serve_link(port, CONTAINER_OF(about, struct shm_link, watch)); break;
         }
     }
-    /* Another one may have to go for it, of whom an event may tell. */
+    /* This comes last, because a new caller may take the place of another one, which an event may
+     * be about. */
     if (called) {
         shm_port_accept(port);
     }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_direct - an RDMA WRITE into a local peer's memory, or a READ of it, done by who asks for it.
+ * shm_direct - an RDMA WRITE into a local peer's memory, or a READ of it, done by the requester
+ * itself.
  *
  * The peer's program may spin on plain memory, or sleep: its NIC would have to wait for a core. So
- * the requester asks the kernel to copy (process_vm_writev, process_vm_readv). What it may reach
- * stands on the peer's board: the peer's NIC has judged it, as it would have judged the packet.
+ * the requester asks the kernel to copy (process_vm_writev, process_vm_readv). The peer's board
+ * tells which memory the requester may reach: the same that the peer's NIC would grant to a packet.
  *
- * Taking something off the board has to be final: memory that was given back must never be touched.
- * A requester therefore opens a window in the shared ring, looks at the board, copies, and closes
- * the window; whoever takes an entry off waits for windows (shm_window.c).
+ * An entry that is taken off the board must never be used again: the memory may have been given
+ * back. A requester therefore opens a window in the shared ring, looks at the board, copies, and
+ * closes the window; a process that takes an entry off waits for windows (shm_window.c).
  *
  * The peer's memory is named by a process number, which may come to name another process once the
  * peer has ended, or the same process with another program in it. Hang-ups come late, or never if a
@@ -16,10 +17,11 @@
  * its window before it writes, and once more after it has read, so that other memory is never taken
  * for the peer's.
  *
- * That word is the peer's own, and may lie. What a number then leads to, the kernel lets us reach
- * only if we could trace it: a process of our user. A thread that could trace processes of other
- * users (root's) writes through a descriptor of the peer's memory. What it reads by number counts
- * if the kernel says behind it that the process of that number was there all the time.
+ * That word is in the peer's memory, and may lie. The kernel lets us reach the memory of a process
+ * number only if we may trace that process: one of our user. A thread that could trace processes of
+ * other users (root's) writes through a descriptor of the peer's memory. The bytes that it reads by
+ * number count if the kernel says afterwards that the process of that number was there all the
+ * time.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -30,13 +32,13 @@
 #include "drivers/system.h"
 #include "drivers/user.h"
 
-/* A look whether a process is there takes as long as 1 KB. */
+/* A look whether a process is there takes as long as a copy of 1 KB. */
 #define BY_NUMBER_BYTES 8192
 
 /* -- Reaching -----------------------------------------------------------------------------------*/
 
-/* What a packet is about to do. A message's first packet is judged for all of it: a WRITE that
- * cannot end is not begun. */
+/* The access that a packet is about to make. A message's first packet is judged for all of it: a
+ * WRITE that cannot end is not begun. */
 static struct shm_reach reach_of(const struct shm_link *link, const struct nic_departure *departure,
                                  uint32_t right)
 {
@@ -51,7 +53,7 @@ static struct shm_reach reach_of(const struct shm_link *link, const struct nic_d
     };
 }
 
-/* Is there any use in trying? */
+/* Can it succeed at all? */
 static bool within_reach(const struct shm_link *link, const struct segment *segments,
                          uint32_t segment_count)
 {
@@ -67,12 +69,13 @@ static bool within_reach(const struct shm_link *link, const struct segment *segm
     return true;
 }
 
-/* The calling thread; the kernel is asked once. A child of fork has its parent's copy, but its own
- * port. */
+/* Facts about the calling thread, for which the kernel is asked once. A child of fork has a copy of
+ * its parent's, but a port of its own. */
 struct thread {
     const struct shm_port *port;
-    uint32_t number; /* As /proc names it. */
-    bool may_trace;  /* Also other users' processes. A thread never gets this right later. */
+    uint32_t number; /* Its number in /proc. */
+    bool may_trace;  /* It may trace other users' processes. A thread never gets this right
+                        later. */
 };
 
 static const struct thread *own_thread(const struct shm_port *port)
@@ -98,8 +101,8 @@ static bool find_memory(struct shm_link *link, const struct thread *thread)
     return !link->direct_refused;
 }
 
-/* A window opens only where there is use in trying. The thread has a number; one that may trace
- * other users' processes has the peer's memory by a descriptor. */
+/* A window opens only if the access can succeed. The thread has a number; a thread that may trace
+ * other users' processes has a descriptor of the peer's memory. */
 static void window_check(const struct shm_link *link, const struct thread *thread)
 {
     CHECK(!link->link.lost && link->ring != NULL && link->board != NULL && link->pid > 0);
@@ -108,9 +111,9 @@ static void window_check(const struct shm_link *link, const struct thread *threa
     CHECK(!link->direct_refused);
 }
 
-/* Bytes of the peer's memory, or what the kernel says. Through the descriptor the kernel copies
- * each byte twice: many are read by number, and count if the process of that number is still
- * there. */
+/* Copies bytes of the peer's memory, and returns what the kernel says. Through the descriptor the
+ * kernel copies each byte twice. So a large number of bytes is read by the process number; they
+ * count if the process of that number is still there. */
 static ssize_t copy_in(const struct thread *thread, const struct shm_link *link,
                        const struct iovec *local, uint32_t pieces, uint64_t memory, uint32_t bytes)
 {
@@ -123,9 +126,9 @@ static ssize_t copy_in(const struct thread *thread, const struct shm_link *link,
     return thread->may_trace && !user_process_is_there(process) ? 0 : read;
 }
 
-/* Does the peer's queue pair expect the packet? That is looked up while no packet of ours is under
- * way to it. If it did once, it does ever after, until either of the two is modified: nobody else
- * sends there, and this packet is alone. */
+/* Does the peer's queue pair expect the packet? This is looked up while no packet of ours is under
+ * way to it. If the PSN was right once, it stays right until either of the two queue pairs is
+ * modified: nobody else sends there, and this packet is alone. */
 static bool look_up_expected(const struct thread *thread, const struct shm_link *link,
                              const struct nic_departure *departure, const struct shm_grant *grant)
 {
@@ -152,8 +155,8 @@ static void begin_window(const struct thread *thread, struct shm_link *link)
 }
 
 /* Opens the window and judges. The caller closes it in any case. A window is good for one system
- * call: whoever sees this thread stopped in that call takes the window for over (shm_window.c). So
- * behind a look-up another one is opened, and all is judged again. */
+ * call: a process that sees this thread stopped in that call takes the window for closed
+ * (shm_window.c). So after a look-up another window is opened, and all is judged again. */
 static bool open_window(struct shm_port *port, struct shm_link *link, const struct thread *thread,
                         const struct nic_departure *departure, uint32_t right, uint64_t *memory)
 {
@@ -184,7 +187,7 @@ static bool open_window(struct shm_port *port, struct shm_link *link, const stru
     return verdict == REACH_ALLOWED;
 }
 
-/* What came of it, behind the window. */
+/* Counts the result, after the window. */
 static void count(struct shm_port *port, bool opened, bool moved)
 {
     INVARIANTS(CHECK(opened || !moved));
@@ -214,8 +217,8 @@ static void to_iovecs(const struct segment *segments, uint32_t count, struct iov
 /* `moved`: what the kernel said about `bytes`. */
 static bool all_moved(struct shm_link *link, ssize_t moved, uint32_t bytes)
 {
-    /* Whatever else is said is not of this memory alone: a filter's errno may be any. EIO is what
-     * a descriptor says of memory that is not there. */
+    /* Any other errno is not about this memory alone: a filter may choose any. A descriptor of
+     * memory says EIO if the memory is not there. */
     if (moved < 0 && errno != EFAULT && errno != EIO && errno != ENOMEM) {
         link->direct_refused = true;
     }

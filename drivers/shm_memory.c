@@ -14,7 +14,7 @@
 #include "drivers/shm_internal.h"
 #include "drivers/system.h"
 
-/* What peers ask for: nobody can shrink it under their feet. */
+/* The seals that peers ask for: nobody can shrink the memory while they use it. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 struct shm_mark shm_mark_of(size_t bytes)
@@ -28,7 +28,7 @@ bool shm_mark_fits(const struct shm_mark *mark, size_t bytes)
     return mark->magic == SHM_MAGIC && mark->layout == SHM_LAYOUT && mark->bytes == bytes;
 }
 
-/* A child of fork has no business in what its parent shares with others. */
+/* A child of fork does not get the memory that its parent shares with others. */
 static void *map_shared(int fd, size_t bytes, int protection)
 {
     CHECK(fd >= 0 && bytes >= sizeof(struct shm_mark));
@@ -40,8 +40,9 @@ static void *map_shared(int fd, size_t bytes, int protection)
     return map;
 }
 
-/* For reading only. Who opens it again through /proc gets no more: its mode says so to others than
- * root, and F_SEAL_FUTURE_WRITE (Linux 5.1) to everybody. */
+/* A descriptor for reading only. A process that opens the memory again through /proc cannot write
+ * it either: its mode forbids that to all but root, and F_SEAL_FUTURE_WRITE (Linux 5.1) forbids it
+ * to all. */
 static int for_others(int fd)
 {
     if (fchmod(fd, S_IRUSR) != 0 ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_ring - packets into our rings, packets out of our peers'.
+ * shm_ring - packets that go into our rings, and that come out of our peers' rings.
  *
  * A slot is filled, then its sequence word is published; the consumer polls just that word. The
  * consumer's position is looked at only when the ring seems full, so that in the usual case one
@@ -18,11 +18,11 @@
 #include "drivers/system.h"
 
 #define SLOT_MASK (SHM_SLOTS - 1)
-/* How far ahead of the consumer slots are asked for, and packets are looked at. */
+/* How far ahead of the consumer slots are prefetched, and packets are looked at. */
 #define SLOTS_AHEAD   16
 #define PACKETS_AHEAD 6
-/* Left by all others for raw packets of management: whoever says a connection's last word may be
- * gone before there is room again, and then nobody repeats it. */
+/* All other packets leave these for raw packets of management: a process that sends a connection's
+ * last message may be gone before there is room again, and then nobody repeats the message. */
 #define RESERVED_SLOTS 64
 #define RESERVED_BYTES (RESERVED_SLOTS * 320)
 /* The bits of an opcode that name the service. */
@@ -35,7 +35,7 @@ static struct shm_link *shm_link_of(struct link *link)
     return CONTAINER_OF(link, struct shm_link, link);
 }
 
-/* Rules of our end of a ring, whatever stands in the ring itself: the consumer, as we saw it, is at
+/* Rules of our end of a ring, whatever the ring itself contains: the consumer that we saw is at
  * most a lap behind, and its data too. */
 static void shm_link_check(const struct shm_link *link)
 {
@@ -84,7 +84,8 @@ static bool fits(const struct shm_link *link)
                        SHM_DATA_BYTES - RESERVED_BYTES);
 }
 
-/* What the consumer says it has consumed; nonsense counts as nothing new. */
+/* Reads how much the consumer says that it has consumed; a number that makes no sense is
+ * ignored. */
 static void look_at_consumer(struct shm_link *link)
 {
     const uint32_t consumed = atomic_load_explicit(&link->ring->consumed, memory_order_acquire);
@@ -122,7 +123,7 @@ uint32_t shm_link_read(const struct link *base)
     return CONTAINER_OF_CONST(base, struct shm_link, link)->consumed;
 }
 
-/* A raw packet may use what is reserved, too. */
+/* A raw packet may use the reserved room, too. */
 static bool has_raw_room(struct shm_link *link, uint32_t bytes)
 {
     if (fits_within(link, bytes, SHM_SLOTS, SHM_DATA_BYTES)) {
@@ -137,8 +138,8 @@ static struct shm_slot *next_slot(struct shm_link *link)
     return &link->ring->slots[link->tail & SLOT_MASK];
 }
 
-/* Nothing of the slot is read once it is published: its consumer polls for it, and has its cache
- * line by then. */
+/* Nothing in the slot is read after it was published: by then the consumer, which polls for it, has
+ * the cache line. */
 static void publish(struct shm_port *port, struct shm_link *link, struct shm_slot *slot,
                     uint8_t flags)
 {
@@ -163,15 +164,15 @@ static uint8_t *reserve_data(struct shm_link *link, struct shm_slot *slot, uint3
     return link->ring->data + slot->data_offset;
 }
 
-/* All engines that there are send RoCE's headers, which fit into a slot. The CHECK stands behind
- * the copy: with a bound in front of it gcc copies by a loop, and a SEND takes 4 to 8 % longer. */
+/* All engines send RoCE's headers, which fit into a slot. The CHECK stands behind the copy: with a
+ * bound in front of it gcc copies by a loop, and a SEND takes 4 to 8 % longer. */
 static inline void put_headers(struct shm_slot *slot, const struct nic_departure *departure)
 {
     memcpy(slot->bytes, departure->headers, departure->headers_bytes);
     CHECK(departure->headers_bytes <= ROCE_HEADERS_BYTES_MAX);
 }
 
-/* Only a UD receiver sees what stands for the IP header, so only UD pays for it. */
+/* Only a UD receiver sees the bytes that stand for the IP header, so only UD pays for them. */
 static bool tells_variant(const struct nic_departure *departure)
 {
     return (departure->headers[0] & SERVICE_MASK) == ROCE_SERVICE_UD &&
@@ -185,7 +186,7 @@ static uint8_t put_variant(struct shm_slot *slot, struct inet_variant variant)
     return SHM_SLOT_VARIANT;
 }
 
-/* What is sent to nobody. In a child of fork there is no port. */
+/* Counts a packet that is sent to nobody. In a child of fork there is no port. */
 static bool swallow(struct shm_port *port)
 {
     if (port != NULL) {
@@ -229,8 +230,8 @@ bool shm_link_transmit_raw(struct shm_port *port, struct link *base, struct inet
                            const uint8_t *bytes, uint32_t count)
 {
     struct shm_link *link = shm_link_of(base);
-    /* A corrupted opcode may name other headers than it left with; what counts is that the first
-     * byte decides, here as at the receiver. */
+    /* A corrupted opcode may name other headers than it left with; only the first byte has to
+     * decide, here as at the receiver. */
     const struct roce_opcode *opcode = roce_opcode(bytes[0]);
     const bool known = roce_is_of_queue_pairs(opcode) && opcode->headers_bytes <= count;
     const uint32_t head = known ? opcode->headers_bytes : ROCE_BTH_BYTES;
@@ -251,7 +252,7 @@ bool shm_link_transmit_raw(struct shm_port *port, struct link *base, struct inet
     return true;
 }
 
-/* Called by shm_direct.c: headers only, the payload is in place. */
+/* shm_direct.c calls this: the record has headers only, because the payload is in place. */
 void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
                           const struct nic_departure *departure)
 {
@@ -266,7 +267,8 @@ void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
     publish(port, link, slot, SHM_SLOT_PLACED);
 }
 
-/* False: the kernel did not take the bell. The consumer may sleep on, so it is to be rung again. */
+/* False: the kernel did not take the bell. The consumer may go on sleeping, so the bell has to be
+ * rung again. */
 static bool ring_doorbell(struct shm_link *link)
 {
     const bool asleep = link->board == NULL ||
@@ -275,7 +277,7 @@ static bool ring_doorbell(struct shm_link *link)
         return true;
     }
     const char bell = 1;
-    /* With no room for one more, there are bells that were not heard yet. */
+    /* If there is no room for one more bell, the consumer has not read the earlier ones yet. */
     if (system_send(link->socket, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno == EAGAIN) {
         return true;
     }
@@ -290,8 +292,8 @@ bool shm_link_is_alive(const struct link *base)
         return false;
     }
     /* The process number may name another process by now, so we ask for it only before the peer's
-     * board came. A socket that was its own, and that its children may hold still, takes a second
-     * greeting from us in any case: then only the board shows that somebody lives. */
+     * board came. Its socket, which its children may still hold, takes a second greeting from us in
+     * any case: then only the board shows that the process lives. */
     return link->board != NULL
                ? shm_board_is_owned(link->board)
                : !link->revived && (link->pid == 0 || kill(link->pid, 0) == 0 || errno != ESRCH);
@@ -309,7 +311,7 @@ bool shm_link_has_read(const struct link *base, uint32_t mark)
         return true;
     }
     const uint32_t consumed = atomic_load_explicit(&link->ring->consumed, memory_order_acquire);
-    /* Counted back from the tail, since a mark may be older than half of all numbers. */
+    /* We count back from the tail, since a mark may be older than half of all numbers. */
     return link->tail - consumed <= link->tail - mark;
 }
 
@@ -385,7 +387,7 @@ static struct inet_variant variant_in(const struct shm_slot *slot)
     return variant;
 }
 
-/* Takes the next packet; false: what stands in the slot is no packet. */
+/* Takes the next packet; false: the slot contains no packet. */
 static bool take(struct shm_port *port, struct shm_inbound *inbound, shm_sink sink, void *context)
 {
     const struct shm_slot *shared = &inbound->ring->slots[inbound->head & SLOT_MASK];
@@ -417,8 +419,8 @@ static bool take(struct shm_port *port, struct shm_inbound *inbound, shm_sink si
     return true;
 }
 
-/* The slots behind the next one, and what the packets in them are for. A hint only: whatever stands
- * there, nothing is believed. */
+/* Prefetches the slots behind the next one, and the memory for the packets in them. This is a hint
+ * only: nothing that these slots contain is believed. */
 static void look_ahead(const struct shm_inbound *inbound, const struct nic *nic)
 {
     __builtin_prefetch(&inbound->ring->slots[(inbound->head + SLOTS_AHEAD) & SLOT_MASK]);

@@ -3,7 +3,7 @@
  * shm_version - nonic processes whose rings have another layout than ours.
  *
  * A layout is part of the name that a process listens on, so builds that would misread one another
- * never share a ring. That a program cannot be reached for this reason shall be said all the same.
+ * never share a ring. But the user is to be told that a program cannot be reached for this reason.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,9 +12,10 @@
 #include "drivers/lines.h"
 #include "drivers/shm_internal.h"
 
-/* Builds of layout 3, the first ones, had the GID alone in the name. */
+/* Builds of layout 3, the first ones, had only the GID in the name. */
 #define FIRST_LAYOUT 3u
-/* Listeners that are tried, when any will do: those of other users do not answer us. */
+/* The most listeners that are tried when any one is enough: those of other users do not answer
+ * us. */
 #define TRIES_MAX  32
 #define LISTENS    " 00010000 " /* As /proc/net/unix says it. */
 #define GID_DIGITS 32
@@ -39,7 +40,7 @@ static pid_t who_listens(uint32_t layout, const struct gid *gid, int slot)
     return socket >= 0 ? pid : 0;
 }
 
-/* The layout in a line of /proc/net/unix, which ends with the name; 0: none. */
+/* The layout in a line of /proc/net/unix, which ends with the name; 0: the line has none. */
 static uint32_t layout_in(const char *line, const char *name)
 {
     const char *found = strstr(line, " @nonic/layout-");
@@ -77,8 +78,8 @@ pid_t shm_find_other_layout(const struct gid *gid, int slot)
     return found;
 }
 
-/* Is it what follows "nonic/" in the name of a listener: a layout that is not ours, but for the
- * first one, then the digits of a GID, and the slot of a process that shares it? */
+/* Is `name`, which follows "nonic/", that of a listener of another layout: the layout (the first
+ * one has none), then the digits of a GID, and the slot of a process that shares it? */
 static bool is_of_other_layout(const char *name)
 {
     unsigned int layout, slot;

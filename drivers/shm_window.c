@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_window - is what was taken off the board out of every peer's reach?
+ * shm_window - a wait until no peer reaches memory by entries that were taken off the board.
  *
  * A peer that reaches into our memory opens its window first, looks at the board then, and closes
  * the window when its one system call is done. So once a window was seen closed, or opened anew,
  * after an entry had been taken off, that peer is not acting on the entry any more (both sides have
- * a full fence in between). Withdrawals are numbered, and each ring knows up to which one its
- * producer is behind us; nobody has to wait under the NIC's lock.
+ * a full fence in between). Withdrawals are numbered, and each ring knows the last one that its
+ * producer cannot act against any more; nobody has to wait under the NIC's lock.
  *
  * A window stays open while its thread is off the processor: for a time slice, or for as long as
  * somebody stopped its process. One that is stopped in the middle of the system call has in fact
@@ -48,7 +48,7 @@ static void look(const struct shm_port *port, struct shm_inbound *inbound)
 {
     const shm_window window = atomic_load_explicit(&inbound->ring->window, memory_order_acquire);
     if (window != inbound->window) {
-        /* What was seen at the last look has been closed since. */
+        /* The window that we saw at the last look has been closed since. */
         inbound->settled = inbound->looked_at;
     }
     if (window == 0 || inbound->hung_up) {
@@ -81,7 +81,7 @@ bool shm_port_settled(struct shm_port *port, uint64_t withdrawal)
 
 /* -- Peers that take long -----------------------------------------------------------------------*/
 
-/* A file of the thread's in /proc, or nothing. */
+/* Reads a file of the thread in /proc; "" if it cannot be read. */
 static void read_text(char *text, size_t text_bytes, const char *name, pid_t pid, uint32_t thread)
 {
     char path[64];
@@ -103,12 +103,12 @@ static bool is_stopped_behind_its_call(pid_t pid, uint32_t thread)
         return false;
     }
     read_text(text, sizeof(text), "stat", pid, thread);
-    /* The name before the state may hold anything, but no later ')'. */
+    /* The program's name before the state may hold anything, but no ')' comes after it. */
     const char *state = strrchr(text, ')');
     return state != NULL && strncmp(state, ") T", 3) == 0;
 }
 
-/* All threads of the peer are gone; then so are their system calls. */
+/* Are all threads of the peer gone, and with them their system calls? */
 static bool is_gone(const struct shm_inbound *inbound)
 {
     struct pollfd socket = {.fd = inbound->socket, .events = POLLRDHUP};
@@ -119,7 +119,7 @@ static bool is_gone(const struct shm_inbound *inbound)
     return inbound->pid > 0 && kill(inbound->pid, 0) != 0 && errno == ESRCH;
 }
 
-/* What is seen now holds for everything withdrawn before. */
+/* Can the peer not act on any entry that was withdrawn before now? */
 static bool is_over(const struct shm_inbound *inbound)
 {
     return is_gone(inbound) || (inbound->pid > 0 && is_stopped_behind_its_call(

@@ -42,7 +42,7 @@ void socket_address_ip(const union socket_address *address, uint8_t ip[16])
 }
 
 /* The interface on which this machine has a link-local address; 0 with errno 0: it is none of its
- * addresses; with another: that cannot be told. */
+ * addresses; with another errno: that cannot be told. */
 static uint32_t own_scope(const uint8_t ip[16])
 {
     struct ifaddrs *list;

@@ -33,7 +33,7 @@ static int by_pid(const void *a, const void *b)
     return (one->pid > other->pid) - (one->pid < other->pid);
 }
 
-/* Several sockets of one name are listed: the listener and those it accepted. */
+/* The list has several sockets of one name: the listener and the connections that it accepted. */
 static size_t drop_copies(struct stat_program *programs, size_t count)
 {
     size_t kept = 0;
@@ -107,14 +107,14 @@ static void settle(struct stat_program *program, enum stat_outcome outcome)
     program->socket = -1;
 }
 
-/* It has said all that is waited for. */
+/* The program has said all that we wait for. */
 static void settle_with_text(struct stat_program *program)
 {
     settle(program, program->text != NULL ? STAT_ANSWERED : STAT_SILENT);
 }
 
-/* The kernel says who called listen on the other end. A root that did may have given up its rights
- * since. */
+/* The kernel says who called listen on the other end. A process of root that did so may have given
+ * up its rights since. */
 static bool may_believe(struct stat_program *program)
 {
     const uid_t user = local_user(program->socket);
@@ -157,7 +157,8 @@ static void dial(struct stat_program *program)
     }
 }
 
-/* Puts another message behind what was heard. False: there is no memory, or it is too much. */
+/* Puts another message behind the text that was heard. False: there is no memory, or the text is
+ * too long. */
 static bool append(struct stat_program *program, const char *message)
 {
     const size_t before = program->text == NULL ? 0 : strlen(program->text);
@@ -191,7 +192,7 @@ static void listen_to(struct stat_program *program, bool all)
     settle_with_text(program);
 }
 
-/* Hears those that have answered, within a round. */
+/* Reads from the programs that have answered, in one round. */
 static void hear(struct stat_program *const *asked, nfds_t count, bool all)
 {
     struct pollfd polls[ASKED_AT_ONCE];

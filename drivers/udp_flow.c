@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * udp_flow - keeps what is in flight to a peer within what its receive buffer holds.
+ * udp_flow - a limit for the bytes in flight to a peer: those that its receive buffer holds.
  *
- * UDP drops silently what a receiver has no room for, and UC and UD have no acknowledgements that
- * would pace them. So between nonics a probe follows every so many bytes: a packet with an opcode
- * from the range IBTA leaves to manufacturers (wire/roce.h), which others drop. The receiver
- * answers it when its turn comes; since a socket is a queue, everything sent before has then been
- * taken in. A peer that never answers is not a nonic, and is not limited here. Where several
- * processes share an address, each is a peer, with a socket and a link of its own. What leaves from
- * several ports (udp_routes.c) arrives at one socket, so it is counted together; the probe takes
- * the route of the packet in front of it, since another one may be dead; an answer that of the
- * newest packet.
+ * UDP silently drops datagrams for which a receiver has no room, and UC and UD have no
+ * acknowledgements that would pace them. So between nonics a probe is sent after a part of the
+ * window (a quarter, or a sixteenth): a packet with an opcode from the range that IBTA leaves to
+ * manufacturers (wire/roce.h), which other NICs drop. The receiver answers the probe when its turn
+ * comes. Since a socket is a queue, all packets that were sent before have then been taken in. A
+ * peer that never answers is not a nonic, and is not limited here. Where several processes share an
+ * address, each is a peer, with a socket and a link of its own. Packets from several ports
+ * (udp_routes.c) arrive at one socket, so they are counted together. A probe takes the route of the
+ * packet in front of it, since another route may be dead; an answer takes the route of the newest
+ * packet.
  */
 #include "drivers/local_socket.h"
 #include "drivers/udp_port.h"
@@ -28,7 +29,8 @@
 /* Windows in a row without an answer, 5 s: nobody seems to be there. */
 #define UNANSWERED_MAX 250
 
-/* Bytes are counted at the link of route 0; a window in which it asks began before. */
+/* Bytes are counted at the link that has the window. A link without room asks no earlier than the
+ * room ended. */
 static void udp_flow_check(const struct udp_link *first)
 {
     CHECK(first->first == first);
@@ -54,7 +56,8 @@ static uint64_t window_of(const struct udp_port *port, const struct udp_link *fi
     return is_far(first) || safe < FLIGHT_BYTES_MAX ? safe : FLIGHT_BYTES_MAX;
 }
 
-/* Whoever asks after less has more of the window in use, and sends more probes. */
+/* The bytes after which a probe is sent. After fewer bytes, more of the window would be in use, but
+ * more probes would be sent. */
 static uint64_t asked_after(const struct udp_port *port, const struct udp_link *first)
 {
     return window_of(port, first) / (is_far(first) ? 16 : 4);
@@ -84,7 +87,7 @@ static int slot_of(uint16_t slot)
     return slot < SHARE_SLOTS ? slot : LOCAL_NO_SLOT;
 }
 
-/* A packet like any other: it may be the last, shorter segment of a call. */
+/* The probe is a packet like any other: it may be the last, shorter segment of a call. */
 static void send_probe(struct udp_port *port, struct udp_link *link, uint8_t opcode, uint64_t sent,
                        int link_slot)
 {
@@ -94,7 +97,7 @@ static void send_probe(struct udp_port *port, struct udp_link *link, uint8_t opc
                                .link_slot = (uint16_t)link_slot,
                                .sender_slot = (uint16_t)own_slot(port)};
     if (link->link.slot != LOCAL_NO_SLOT) {
-        /* Some queue pair of the process: that is how it finds its route. */
+        /* It names some queue pair of the process, which leads it to the process's socket. */
         probe.destination_qpn = (uint32_t)link->link.slot * SHARE_QPN_SPAN + SOME_QPN;
     }
     roce_probe_encode(&probe, bytes);
@@ -110,15 +113,15 @@ void udp_flow_probe(struct udp_port *port, struct udp_link *link)
     send_probe(port, link, ROCE_OPCODE_PROBE, first->sent, first->link.slot);
 }
 
-/* The route of the newest packet between its addresses: what leaves by another may be lost for
- * ever, and what is sent by blocks leaves those that are dead. */
+/* The route of the newest packet between its addresses: packets by another route may be lost for
+ * ever, and blocks leave a route that is dead. */
 static struct udp_link *as_of_late(struct udp_link *link)
 {
     return LIKELY(link->routes == NULL) || link->routes->newest == NULL ? link
                                                                         : link->routes->newest;
 }
 
-/* Is it worth while to wait for an answer still? */
+/* Is it still worth while to wait for an answer? */
 static bool waits(struct udp_port *port, struct udp_link *link, struct instant now)
 {
     if (link->blocked_at.ns == 0) {
@@ -155,8 +158,9 @@ static bool has_room(struct udp_port *port, struct udp_link *link, struct instan
     return true;
 }
 
-/* Which route the next packet takes is not known yet: each of the peer's sockets has to have room.
- * A link with a stream of blocks sends both ways, if only answers: so each end comes by here. */
+/* We do not know yet which route the next packet takes, so each of the peer's sockets has to have
+ * room. A link with a stream of blocks sends in both directions, if only answers: so both ends call
+ * this function. */
 static bool others_have_room(struct udp_port *port, const struct udp_routes *routes,
                              struct instant now)
 {
@@ -186,7 +190,8 @@ bool udp_link_has_room(struct udp_port *port, struct link *base, struct instant 
            (LIKELY(link->routes == NULL) || others_have_room(port, link->routes, now));
 }
 
-/* Whoever asks is answered, and forgotten: anybody may ask, with any source address and slot. */
+/* Each probe is answered and then forgotten: anybody may send one, with any source address and
+ * slot. */
 static void on_probe(struct udp_port *port, const struct gid *peer, const struct gid *self,
                      const struct roce_probe *probe)
 {

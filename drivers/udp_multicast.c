@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * udp_multicast - multicast groups: a socket bound to each that was joined, and links to them.
+ * udp_multicast - multicast groups: a socket for each group that was joined, and links to groups.
  *
- * A socket bound to the group itself gets what was sent to the group and nothing else, and every
+ * A socket that is bound to the group itself gets the packets to the group and no others, and every
  * such socket of the machine gets a copy (docs/decisions/0011).
  */
 #include <errno.h>
@@ -34,7 +34,8 @@ static const struct address *address_for(const struct udp_port *port, const stru
     return NULL;
 }
 
-/* Only what comes by the interface that the group was joined on, whatever others joined. */
+/* The socket gets only packets that come by the interface on which we joined the group, whatever
+ * others joined. */
 static bool bind_ipv4(int fd, const struct gid *group, uint32_t interface_index)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(ROCE_UDP_PORT)};
@@ -60,7 +61,7 @@ static bool bind_ipv6(int fd, const struct gid *group, uint32_t interface_index)
            setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &member, sizeof(member)) == 0;
 }
 
-/* The sockets are found by where they lie in port->groups. */
+/* The event of a socket names its place in port->groups. */
 static bool watch_group(const struct udp_port *port, int operation, uint32_t index)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = index};
@@ -106,15 +107,15 @@ void udp_port_leave(struct udp_port *port, const struct gid *group)
     }
     descriptor_close(port->groups[index].fd);
     port->groups[index] = port->groups[--port->group_count];
-    if (index < port->group_count && port->groups_fd >= 0) { /* Not in a child of fork. */
+    if (index < port->group_count && port->groups_fd >= 0) { /* A child of fork has none. */
         CHECK(watch_group(port, EPOLL_CTL_MOD, index));
     }
 }
 
 /* -- Sending ------------------------------------------------------------------------------------*/
 
-/* By our own interface, to other programs of this machine too, and without a limit of its own no
- * further: each link says how far. */
+/* The socket sends by our own interface, also to programs of this machine, and by itself no
+ * further: each link says how far its packets go. */
 static bool prepare_sender(int fd, bool ipv4, uint32_t interface_index)
 {
     const int index = (int)interface_index;
@@ -137,7 +138,7 @@ struct link *udp_port_group_link(struct udp_port *port, const struct gid *source
         return NULL;
     }
     link->to_group = true;
-    /* Whoever receives, it is not one peer with one buffer: nobody is asked how full it is. */
+    /* A group is not one peer with one buffer, so nobody is asked how full it is. */
     link->answers = UDP_ANSWERS_NO;
     const struct address *address = address_for(port, group);
     if (!prepare_sender(link->fd, inet_is_ipv4(group->bytes), address->interface_index)) {

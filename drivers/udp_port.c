@@ -12,7 +12,7 @@
 #include "drivers/descriptor.h"
 #include "drivers/socket_address.h"
 
-/* Asked for; the kernel grants less where net.core.rmem_max is lower. */
+/* The size that we ask for; the kernel grants less where net.core.rmem_max is lower. */
 #define RECEIVE_BYTES_WANTED (8 << 20)
 #define SEND_BYTES_WANTED    RECEIVE_BYTES_WANTED
 /* One queue pair's share: enough to keep both sides busy while the other's acknowledgement waits
@@ -29,9 +29,9 @@ static void set_option(int fd, int level, int name, int value)
 }
 
 /* An unconnected socket that forbids fragmentation sends identification 0 in every datagram, or the
- * index within a segmented call: what the ICRC covers is known. With PROBE instead of DO it takes
- * the interface's MTU for the path's, as a NIC does, and believes no ICMP message that says less:
- * anybody can send one. */
+ * index within a segmented call: so we know the bytes that the ICRC covers. With PROBE instead of
+ * DO it takes the interface's MTU for the path's, as a NIC does, and believes no ICMP message that
+ * names a smaller one: anybody can send one. */
 void udp_forbid_fragments(int fd, bool ipv4)
 {
     /* The hop limit of a plain packet costs no control data, whatever the system's default is. */
@@ -53,7 +53,8 @@ bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4)
          */
         set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
     }
-    /* In this order: SO_RCVBUF would take back what a privileged user has got by force. */
+    /* The order matters: SO_RCVBUF would take back the size that a privileged user has got by
+     * SO_RCVBUFFORCE. */
     set_option(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES_WANTED);
     set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BYTES_WANTED);
     set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
@@ -94,8 +95,8 @@ void udp_show_variants(int fd, bool ipv4, bool on)
     }
 }
 
-/* The sockets of an address that is shared belonged to others before, who may have had them tell
- * more. The common one belongs to all: what is on there stays on. */
+/* The sockets of a shared address belonged to other processes before, which may have let them tell
+ * more. The common socket belongs to all, so options that are on stay on there. */
 static void choose_told(const struct udp_port *port)
 {
     for (uint32_t i = 0; i < port->addresses->count; i++) {
@@ -202,7 +203,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     port->pieces = calloc(UDP_PIECES_MAX, sizeof(*port->pieces));
     port->arena = malloc((size_t)UDP_BATCH_MAX * UDP_COPIED_BYTES_MAX);
     port->tails = malloc((size_t)UDP_BATCH_MAX * UDP_TAIL_BYTES);
-    /* Who looks ahead reads all that headers may be, also of a short datagram at the end. */
+    /* A look ahead reads the longest headers there are, also of a short datagram at the end. */
     port->receive_buffer = malloc(RECEIVE_BUFFER_BYTES + ROCE_HEADERS_BYTES_MAX);
     port->bounce = malloc(BLOCK_PACKET_BYTES_MAX);
     port->passing = calloc(UDP_PASSING_MAX, sizeof(*port->passing));
@@ -246,7 +247,7 @@ void udp_port_close(struct udp_port *port)
     close_groups(port);
     udp_senders_close(port);
     if (port->addresses != NULL) {
-        port->batch_count = 0; /* Whoever closes has flushed it, or wants it no more. */
+        port->batch_count = 0; /* The caller has flushed the batch, or does not want it any more. */
         drop_all(port);
     }
     free(port->passing);
@@ -288,7 +289,8 @@ void udp_port_forget_sockets(struct udp_port *port)
 
 uint32_t udp_port_safe_bytes(const struct udp_port *port)
 {
-    /* The kernel charges less than twice what we count. What overshoots is a queue pair's turn. */
+    /* The kernel charges less than twice the bytes that we count. A queue pair may exceed the limit
+     * by one turn. */
     const uint32_t half = port->receive_bytes / 2, turn = port->receive_bytes / 16;
     return half - (turn < TURN_BYTES ? turn : TURN_BYTES);
 }
@@ -335,8 +337,8 @@ static const struct address *address_of(const struct udp_port *port, const struc
     return NULL;
 }
 
-/* The address of ours to send from; NULL: none, or without UDP, or of another family than the
- * destination. */
+/* The address of ours to send from; NULL: it is none of ours, has no UDP, or is of another family
+ * than the destination. */
 static const struct address *source_towards(const struct udp_port *port, const struct gid *source,
                                             const struct gid *destination)
 {
@@ -417,7 +419,7 @@ void udp_port_release(struct udp_port *port, struct link *link)
     }
 }
 
-/* Packets of the batch refer to it. */
+/* Flushes first, because packets of the batch refer to the link. */
 void udp_port_drop(struct udp_port *port, struct link *base)
 {
     struct udp_link *link = udp_link_of(base);
@@ -463,6 +465,6 @@ struct link *udp_port_passing_link(struct udp_port *port, const struct gid *sour
     }
     struct udp_link *link = next_passing(port);
     udp_init_link(port, link, address, destination, slot, 0);
-    link->answers = UDP_ANSWERS_NO; /* An answer would not find it. */
+    link->answers = UDP_ANSWERS_NO; /* An answer would not find this link. */
     return &link->link;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * udp_receive - coalesced datagrams in, judged by their ICRC, one by one to the sink.
+ * udp_receive - coalesced datagrams that come in, are judged by their ICRC, and go to the sink one
+ * by one.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -15,16 +16,18 @@
 
 #define RECEIVE_BUFFER_BYTES (1 << 16)
 
-/* A single datagram, or a small answer with its acknowledgement, mostly emptied the socket: whoever
- * polls looks again soon anyway, and what came is served without another system call. */
+/* A single datagram, or a small answer with its acknowledgement, mostly emptied the socket: a
+ * program that polls looks again soon anyway, and the datagram is served without another system
+ * call. */
 #define STREAM_BYTES 1024
-/* But if so many looks in a row each found one, more are waiting behind it. */
+/* But if this number of looks in a row each found a datagram, more of them wait behind it. */
 #define LOOKS_OF_BACKLOG 3
 
-/* Nothing lies in a socket longer than this; what seems to came before the clock was set. */
+/* No datagram lies in a socket longer than this; if one seems to, the clock was set after it
+ * came. */
 #define AGE_NS_MAX 1000000000u
 
-/* How far ahead of the one that is served datagrams are looked at. */
+/* How far ahead of the datagram that is served we look at others. */
 #define PACKETS_AHEAD 4
 
 /* A kernel peer counts its identifications up, other traffic of that host in between. */
@@ -32,7 +35,7 @@
 /* A segmented call of a nonic whose segments came one by one. */
 #define IDENTIFICATION_SMALL 128
 
-/* -- Whose identification is it? ----------------------------------------------------------------*/
+/* -- The sender's identification ----------------------------------------------------------------*/
 
 static struct udp_flow *flow_of(struct udp_port *port, const struct inet_flow *inet)
 {
@@ -56,8 +59,8 @@ static bool follows(uint16_t earlier, uint16_t later)
     return (uint16_t)(later - earlier) <= IDENTIFICATION_STEP_MAX;
 }
 
-/* Half of the ICRC's strength went into finding the identification; that it continues what this
- * peer sent before gives some of it back. */
+/* Half of the ICRC's strength went into finding the identification. If it continues those that this
+ * peer sent before, some of that strength is regained. */
 static bool plausible(struct udp_flow *flow, uint16_t identification)
 {
     const bool accepted = !flow->known || identification < IDENTIFICATION_SMALL ||
@@ -112,15 +115,15 @@ static void source_of(const struct sockaddr_storage *from, struct inet_flow *flo
     }
 }
 
-/* What the kernel says beside the bytes. */
+/* The control data that the kernel tells beside the bytes. */
 struct told {
     size_t segment; /* The size of the datagrams that were coalesced; 0: it is a single one. */
     struct inet_variant variant;
     struct instant arrived; /* 0 ns: not known. */
 };
 
-/* The kernel's stamps are of the clock that people set: only how long ago it was is of use, and not
- * if the clock was set meanwhile. */
+/* The kernel's stamps are of the clock that people set: we can only use how long ago it was, and
+ * not if the clock was set meanwhile. */
 static struct instant arrival_of(const struct cmsghdr *control)
 {
     struct timespec stamp;
@@ -135,7 +138,7 @@ static void listen_to_variant(struct inet_variant *variant, const struct cmsghdr
 {
     const bool ipv4 = control->cmsg_level == IPPROTO_IP;
     const int type = control->cmsg_type;
-    uint32_t value = 0; /* IPv4's class is a byte; the flow label is in network order. */
+    uint32_t value = 0; /* IPv4's traffic class is a byte; the flow label is in network order. */
     memcpy(&value, CMSG_DATA(control), ipv4 && type == IP_TOS ? 1 : sizeof(value));
     if (type == (ipv4 ? IP_TOS : IPV6_TCLASS)) {
         variant->traffic_class = (uint8_t)value;
@@ -220,7 +223,7 @@ static uint32_t deliver(struct udp_port *port, const struct address *address,
     return index;
 }
 
-/* A look at a socket needs these; the handover of an earlier look has left. */
+/* A look at a socket needs a buffer and addresses; the handover of an earlier look has left. */
 static void udp_receive_check(const struct udp_port *port)
 {
     CHECK(port->receive_buffer != NULL && port->addresses != NULL);
@@ -247,7 +250,7 @@ uint32_t udp_receive_once(struct udp_port *port, const struct address *address, 
     };
     port->counters.receive_calls++;
     const ssize_t received = system_recv_message(address->fd, &message, MSG_DONTWAIT);
-    /* ECONNREFUSED and its kin are about datagrams that we sent: look again. */
+    /* ECONNREFUSED and the like are about datagrams that we sent: then we look again. */
     *more = received >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
     if (received <= 0 || (message.msg_flags & MSG_TRUNC)) {
         return 0;
@@ -279,7 +282,7 @@ uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink
     return count;
 }
 
-/* Groups are many and mostly silent: one call says whose sockets to look at. */
+/* There are many groups, mostly silent: one call tells which sockets have datagrams. */
 uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_sink sink,
                                  void *context)
 {

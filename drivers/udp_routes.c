@@ -5,8 +5,8 @@
  * Switches choose among equal routes by addresses and ports, so each route has a source port of its
  * own. A port takes a socket; it only sends, because everything is received at the RoCE port. These
  * sockets are a process's own even where it shares its address, because nothing comes in by them.
- * Like the others they are unconnected and forbid fragmentation, so what the ICRC covers is known
- * (docs/decisions/0005, 0026).
+ * Like the others they are unconnected and forbid fragmentation, so we know the bytes that the ICRC
+ * covers (docs/decisions/0005, 0026).
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -45,8 +45,8 @@ static uint32_t index_of(const struct udp_port *port, const struct gid *gid)
 
 /* -- Sockets ------------------------------------------------------------------------------------*/
 
-/* With several interfaces each address sends by its own, whatever the routes prefer: else two that
- * are in one subnet would send by the same. */
+/* With several interfaces each address sends by its own one, whatever the system's routes prefer:
+ * otherwise two addresses in one subnet would send by the same interface. */
 static bool is_steered(const struct address_set *set, const struct address *address)
 {
     return set->words > 1 && !address->loopback;
@@ -60,7 +60,8 @@ static bool steer(int fd, const struct address *address)
                : setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_IF, &index, sizeof(index)) == 0;
 }
 
-/* What strangers send to the port would fill a buffer that nobody reads. */
+/* Drops all datagrams that come: those of strangers to this port would fill a buffer that nobody
+ * reads. */
 static bool drop_arrivals(int fd)
 {
     struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -75,8 +76,9 @@ static bool bind_to(int fd, const struct address *address, uint16_t port)
     return bind(fd, &at.any, socket_address_bytes(&at)) == 0;
 }
 
-/* Anywhere in RoCE's range, so that two processes, and two runs, hash differently; if that is
- * crowded, where the kernel likes. Returns 0 on failure. */
+/* Binds to a random port of RoCE's range, so that switches hash two processes, and two runs,
+ * differently; if many ports of it are taken, to a port of the kernel's choice. Returns 0 on
+ * failure. */
 static uint16_t bind_sender(int fd, const struct address *address)
 {
     for (int i = 0; i < SOURCE_PORT_TRIES; i++) {
@@ -107,7 +109,7 @@ static int make_socket(const struct address_set *set, const struct address *addr
     return fd;
 }
 
-/* NULL: no descriptor, no port. */
+/* The socket for a place; NULL: there is no descriptor or no port. */
 static const struct udp_sender *sender_of(struct udp_port *port, uint32_t index, uint32_t place)
 {
     const struct address *address = &port->addresses->entries[index];
@@ -159,7 +161,7 @@ void udp_senders_forget(struct udp_port *port)
     }
 }
 
-/* -- What the world offers ----------------------------------------------------------------------*/
+/* -- Routes that the world offers ---------------------------------------------------------------*/
 
 void udp_port_use_ports(struct udp_port *port, uint32_t ports)
 {
@@ -206,7 +208,8 @@ static void fill(const struct udp_port *port, const struct address *self, struct
     }
 }
 
-/* What probes say was sent cannot be guessed: who repeats it has received one. */
+/* The count of bytes that probes carry begins at a random number, which nobody can guess: a peer
+ * that repeats it has received a probe. */
 static void count_from_anywhere(struct udp_link *link)
 {
     uint64_t drawn;
@@ -265,8 +268,8 @@ void udp_routes_note_markable(struct udp_routes *routes, int fd)
     }
 }
 
-/* The kernel's number, because what the NIC draws itself can be computed from keys that peers got.
- * Without one nothing is challenged, and nothing proven. */
+/* Takes the kernel's number, because numbers that the NIC draws itself can be computed from keys
+ * that peers got. Without one no address is challenged, and none is proven. */
 void udp_routes_draw(const struct udp_routes *routes)
 {
     uint64_t drawn;
@@ -278,7 +281,7 @@ void udp_routes_draw(const struct udp_routes *routes)
 /* -- Routes in use
  * --------------------------------------------------------------------------------*/
 
-/* Is there a route? Nothing is sent. */
+/* Has the system a route? Nothing is sent for this. */
 static bool leads_there(const struct udp_port *port, const struct nic_route *route)
 {
     const struct address *address = &port->addresses->entries[index_of(port, &route->source)];
@@ -297,8 +300,8 @@ static struct nic_av path_of(const struct udp_link *link)
     return (struct nic_av){.source = link->link.self, .destination = link->link.peer};
 }
 
-/* A pair of addresses is a link like any other: a socket of the peer's, whose buffer is counted. It
- * stays as long as it is one. */
+/* A pair of addresses is a link like any other, to a socket of the peer, whose buffer is counted.
+ * The link stays as long as it is a pair. */
 static struct udp_link *pair_of(struct udp_port *port, struct udp_link *link,
                                 const struct nic_route *route)
 {
@@ -320,7 +323,7 @@ static void leave_pairs(struct udp_link *link)
     routes->taught = NOTHING_YET;
 }
 
-/* The link of route 0 remembers it as the newest. */
+/* The link of route 0 may remember this one as the newest. */
 static void forget_route_link(const struct udp_link *route_link)
 {
     struct udp_routes *routes = route_link->first->routes;
@@ -358,8 +361,8 @@ static void find_pairs(struct udp_port *port, struct udp_link *link)
     }
 }
 
-/* Makes `route_link` lead by that route. A route that cannot be had is route 0 under another
- * number. */
+/* Makes `route_link` lead by that route. A route that the system does not give is route 0 under
+ * another number. */
 static void aim_route_link(struct udp_port *port, struct udp_link *link,
                            struct udp_link *route_link, uint32_t number, bool ecn_capable)
 {
@@ -382,7 +385,7 @@ static void aim_route_link(struct udp_port *port, struct udp_link *link,
     port->counters.routes_missed += own_port && sender == NULL;
 }
 
-/* Packets of the batch refer to links, so they leave before those lead elsewhere. */
+/* Packets of the batch refer to links, so the batch leaves before the links lead elsewhere. */
 static void follow_peer(struct udp_port *port, struct udp_link *link)
 {
     struct udp_routes *routes = link->routes;
@@ -400,8 +403,8 @@ static void follow_peer(struct udp_port *port, struct udp_link *link)
     routes->taught = routes->told->taught;
 }
 
-/* What must not be marked, though it leaves from a socket that lets routers mark: for links that
- * have no routes, too. Without memory it may be marked. */
+/* The link for packets that routers must not mark, though they leave from a socket that lets
+ * routers mark: also for links that have no routes. Without memory these packets may be marked. */
 static struct link *unmarked_link(struct udp_link *link)
 {
     if (link->unmarked == NULL) {
@@ -421,8 +424,8 @@ static struct link *unmarked_link(struct udp_link *link)
     return &link->unmarked->link;
 }
 
-/* What changed is followed, and a route that nobody took before is made. Sockets are opened for it:
- * rarely, but under the NIC's lock. */
+/* Follows changes of the peer's addresses, and makes a route that no packet took before. This opens
+ * sockets: rarely, but under the NIC's lock. */
 static void find_route(struct udp_port *port, struct udp_link *link, uint8_t route,
                        bool ecn_capable)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * udp_send - a batch of departures becomes few system calls.
+ * udp_send - few system calls for a batch of departures.
  *
  * Packets of one link and one size go into one segmented call; the last may be shorter. Several
- * such messages go into one sendmmsg. What the ICRC covers depends on a packet's place in its call,
- * so it is computed when the batch is laid out.
+ * such messages go into one sendmmsg. The ICRC covers a number that depends on the packet's place
+ * in its call, so it is computed when the batch is laid out.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -17,7 +17,7 @@
 #include "drivers/memory.h"
 #include "drivers/udp_port.h"
 
-/* UDP length is 16 bits, and the IP header counts too. */
+/* UDP's length has 16 bits, and the IP header counts too. */
 #define CALL_BYTES_MAX  65000
 #define CALL_PIECES_MAX 1000 /* The kernel's UIO_MAXIOV is 1,024. */
 
@@ -33,9 +33,9 @@ static bool is_acknowledge(const struct udp_packet *packet)
            (opcode == ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE) || opcode == BLOCK_ANSWER);
 }
 
-/* The place of a new packet: behind the last one, but in front of acknowledgements of the same link
- * that are shorter, or answers, as blocks have them. Those answer the other direction, and as the
- * shorter last segment of a call they cost no call of their own. */
+/* The place of a new packet: behind the last one, but in front of shorter acknowledgements (or
+ * answers of blocks) of the same link. These answer the other direction, and as the shorter last
+ * segment of a call they cost no call of their own. */
 static struct udp_packet *make_place(struct udp_port *port, const struct udp_link *link,
                                      uint32_t total_bytes)
 {
@@ -56,7 +56,7 @@ static void add_piece(struct udp_port *port, struct udp_packet *packet, uint64_t
     packet->piece_count++;
 }
 
-/* RoCE's headers lie in the packet, which so takes few cache lines. */
+/* RoCE's headers lie in the packet, which takes few cache lines that way. */
 static void put_headers(struct udp_port *port, struct udp_packet *packet,
                         const struct nic_departure *departure)
 {
@@ -96,7 +96,7 @@ bool udp_port_transmit(struct udp_port *port, struct link *link,
             return false;
         }
     } else if (!memory_is_there(departure->segments, departure->segment_count)) {
-        return false; /* It was unmapped: at the flush we read it, and the kernel does. */
+        return false; /* The payload was unmapped: at the flush we and the kernel would read it. */
     }
     const uint32_t total = departure->headers_bytes + departure->payload_bytes +
                            departure->pad_bytes + ROCE_ICRC_BYTES;
@@ -212,7 +212,7 @@ static void put_icrc(struct udp_layout *layout, uint32_t crc)
     layout->arena += ROCE_ICRC_BYTES;
 }
 
-/* A small packet is copied together, into one vector. */
+/* Copies a small packet together, into one vector. */
 static void lay_small(struct udp_port *port, struct udp_layout *layout, struct msghdr *message,
                       const struct udp_packet *packet, uint32_t prefix)
 {
@@ -226,7 +226,7 @@ static void lay_small(struct udp_port *port, struct udp_layout *layout, struct m
     add_vector(layout, message, start, packet->total_bytes);
 }
 
-/* The payload of a large one goes from where it is. */
+/* The payload of a large packet is sent from where it is. */
 static void lay_large(struct udp_port *port, struct udp_layout *layout, struct msghdr *message,
                       const struct udp_packet *packet, uint32_t prefix)
 {
@@ -322,7 +322,7 @@ static uint32_t run_length(const struct udp_port *port, uint32_t at)
     return count;
 }
 
-/* One more thing the kernel is told about a message. */
+/* Tells the kernel one more thing about a message. */
 static void add_control(struct udp_layout *layout, struct msghdr *message, int level, int type,
                         const void *value, size_t bytes)
 {
@@ -342,8 +342,8 @@ static void ask_for_segments(struct udp_layout *layout, struct msghdr *message, 
     add_control(layout, message, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size));
 }
 
-/* What a message's IP header has that is not the socket's own; a group's socket has no hop limit of
- * its own. Most messages need nothing, and cost nothing. */
+/* Tells the kernel the fields of a message's IP header that are not the socket's own; a group's
+ * socket has no hop limit of its own. Most messages need no control data, and cost nothing. */
 static void put_variant(const struct udp_port *port, struct udp_layout *layout,
                         struct msghdr *message, const struct udp_link *link,
                         struct inet_variant variant)
@@ -389,7 +389,7 @@ static void lay_message(struct udp_port *port, struct udp_layout *layout, uint32
     layout->message_count++;
 }
 
-/* As many messages as there are for one socket, from the packet at `at` on. Returns the socket. */
+/* Lays out all messages in a row for one socket, from the packet at `at` on. Returns the socket. */
 static int lay_out(struct udp_port *port, struct udp_layout *layout, uint32_t at)
 {
     const int fd = packet_at(port, at)->link->fd;
@@ -414,8 +414,8 @@ static uint32_t message_packets(const struct udp_layout *layout, uint32_t messag
 
 /* Before Linux 6.11 devices that compute no checksums (tunnels, some virtual ones) refuse segmented
  * calls, though the socket has the option: the packets of this one go one by one, and so do all
- * later ones. EINVAL is also said of segments that do not fit the interface, and of any packet
- * whose source address is gone. */
+ * later ones. EINVAL also means that segments do not fit the interface, or that the source address
+ * of any packet is gone. */
 static bool segments_refused(struct udp_port *port, const struct udp_layout *layout, uint32_t at,
                              int reason)
 {
@@ -428,8 +428,8 @@ static bool segments_refused(struct udp_port *port, const struct udp_layout *lay
     return true;
 }
 
-/* While a program of this network holds a flow label for itself alone, Linux refuses all that were
- * not leased: from then on the kernel chooses them, as for a label of 0. */
+/* While a program of this network holds a flow label for itself alone, Linux refuses all labels
+ * that were not leased: from then on the kernel chooses them, as for a label of 0. */
 static bool label_refused(struct udp_port *port, const struct udp_layout *layout, uint32_t at,
                           int reason)
 {
@@ -442,8 +442,8 @@ static bool label_refused(struct udp_port *port, const struct udp_layout *layout
     return true;
 }
 
-/* The transport's retries would end in an error that says nothing of the reason. Not by the C
- * library, as in udp_receive.c. */
+/* Tells the user, because the transport's retries would end in an error that does not name the
+ * reason. It does not write by the C library, for the reason given in udp_receive.c. */
 static void explain_size(struct udp_port *port)
 {
     static const char text[] =
@@ -462,17 +462,17 @@ static void lose(struct udp_port *port, uint32_t packets, int reason)
     if (reason == EMSGSIZE) {
         explain_size(port);
     }
-    /* Alone it is refused as well: as too large, or because its source is no address of this
-     * machine just now. That it was part of a segmented call was not the reason. */
+    /* A packet alone is refused as well: it is too large, or its source is no address of this
+     * machine just now. So the segmented call was not the reason. */
     if ((reason == EMSGSIZE || reason == EINVAL) && port->doubtful) {
         port->segmenting = true;
         port->doubtful = false;
     }
 }
 
-/* What is laid out leaves in as few calls as the kernel takes. A full send buffer is not waited
- * for, because we hold the lock. The call goes past the C library for the reason given in
- * udp_receive.c. Returns the place of the next packet to be laid out. */
+/* Sends all messages that are laid out, in as few calls as the kernel takes. It does not wait for a
+ * full send buffer, because we hold the lock. The call goes past the C library for the reason given
+ * in udp_receive.c. Returns the place of the next packet to be laid out. */
 static uint32_t send_messages(struct udp_port *port, struct udp_layout *layout, int fd)
 {
     uint32_t sent = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * udp_share - what arrives at an address that several processes share.
+ * udp_share - packets that arrive at an address that several processes share.
  *
- * Each process reads the socket of its slot like one that has its address alone. Besides, whoever
- * wakes up first reads the common socket, admits newcomers, and takes handovers from processes that
- * read what is its own.
+ * Each process reads the socket of its slot like a process that has its address alone. Besides, the
+ * process that wakes up first reads the common socket and admits newcomers. And each takes
+ * handovers from processes that read packets of its own.
  */
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,7 +13,7 @@
 #include "drivers/share_route.h"
 #include "drivers/udp_port.h"
 
-/* Looks at the common socket, and handovers, for one event. */
+/* The most looks at the common socket, and the most handovers, for one event. */
 #define LOOKS_MAX 16
 
 /* -- Another process's packets ------------------------------------------------------------------*/
@@ -29,7 +29,7 @@ static bool send_letter(struct udp_port *port, const struct address *address, ui
     UNREACHABLE("a fate outside its enum");
 }
 
-/* The handover under way is empty, or has its head, and packets for another process. */
+/* The handover under way is empty, or it has its head and packets for another process. */
 static void letter_check(const struct udp_port *port, const struct address *address)
 {
     CHECK(address->share != NULL && port->handover.bytes != NULL);
@@ -50,7 +50,7 @@ void udp_share_flush(struct udp_port *port, const struct address *address)
     port->handover.packets = 0;
 }
 
-/* Returns how long it is. */
+/* Writes the head of a handover. Returns its length. */
 static size_t begin_letter(uint8_t *bytes, const struct udp_datagram *datagram)
 {
     const struct share_handover handover = {
@@ -89,7 +89,7 @@ static void add_to_letter(struct udp_port *port, const struct address *address, 
     INVARIANTS(letter_check(port, address));
 }
 
-/* The handover under way, out or in, is left alone. */
+/* Hands on a single packet; the handover under way, out or in, is left alone. */
 bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint32_t slot,
                       const struct udp_datagram *datagram)
 {
@@ -123,10 +123,11 @@ bool udp_share_hands_on(struct udp_port *port, const struct address *address,
     return true;
 }
 
-/* -- Letters ------------------------------------------------------------------------------------*/
+/* -- Handovers that came ------------------------------------------------------------------------*/
 
-/* A packet that is not ours after all goes nowhere else: handovers do not travel in circles. (Who a
- * request is handed on to was asked before, and when asked again names itself.) */
+/* A packet that is not ours after all goes nowhere else, so that handovers do not travel in
+ * circles. (A process that gets a request was asked before, and names itself when it is asked
+ * again.) */
 static void take_packet(struct udp_port *port, const struct address *address,
                         const struct udp_datagram *datagram, udp_sink sink, void *context)
 {

@@ -11,8 +11,8 @@
 #include "wire/roce.h"
 
 /* The kernel gives out the list in pieces, and goes on at the number of the next line: where a
- * socket is closed meanwhile, another one is left out. What is in none of so many lists is not
- * there. */
+ * socket is closed meanwhile, another one is left out. A socket that is in none of LOOKS lists is
+ * not there. */
 #define LOOKS 8
 
 /* The address as the kernel prints it: words of 32 bits in host order, then the port. */
@@ -29,10 +29,11 @@ static void print_address(const struct gid *peer, char text[64])
     }
 }
 
-/* What is looked for, and what was found. */
+/* The socket that is looked for, and the one that was found. */
 struct search {
     char address[64];
-    const struct udp_owner *owner; /* Whose socket has unread datagrams; NULL: any socket. */
+    const struct udp_owner *owner; /* The owner whose socket has unread datagrams; NULL: any
+                                      socket. */
     bool shared;
     bool found;
     struct udp_owner finding;
@@ -47,7 +48,7 @@ static bool is_it(const struct search *search, const char *address, unsigned lon
                               (search->shared || found->inode == owner->inode)));
 }
 
-/* 0 or an errno: the list cannot be read. */
+/* Searches a list. 0, or an errno: the list cannot be read. */
 static int look_for(const char *list, struct search *search)
 {
     char line[512], address[64];

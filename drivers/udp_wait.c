@@ -3,10 +3,11 @@
  * udp_wait - messages for which a socket's send buffer had no room.
  *
  * A device slower than its senders fills the buffer. To wait for room in the call would stop every
- * thread of the program, since we hold the NIC's lock; to drop what does not fit would be worse:
- * RC would go back to it after a timeout, UC and UD lose it. So it is copied, because the memory it
- * comes from is the program's again when we return, and leaves at a later flush. Meanwhile no link
- * has room, so queue pairs wait, and what comes in between (acknowledgements) queues behind.
+ * thread of the program, since we hold the NIC's lock; to drop the messages that do not fit would
+ * be worse: RC would repeat them after a timeout, UC and UD would lose them. So they are copied,
+ * because their memory is the program's again when we return, and leave at a later flush. Meanwhile
+ * no link has room, so queue pairs wait, and packets that come in between (acknowledgements) queue
+ * behind.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +19,7 @@
 #include "drivers/system.h"
 #include "drivers/udp_port.h"
 
-/* One batch of the largest packets. */
+/* The bytes of one batch of the largest packets. */
 #define WAITING_BYTES_MAX ((size_t)UDP_BATCH_MAX * BLOCK_PACKET_BYTES_MAX)
 
 struct udp_waiting {
@@ -29,13 +30,13 @@ struct udp_waiting {
         struct iovec vector;
         struct sockaddr_storage to;
         _Alignas(struct cmsghdr) char control[UDP_CONTROL_BYTES];
-    } parts[UDP_BATCH_MAX]; /* What the messages point to. */
+    } parts[UDP_BATCH_MAX]; /* The memory that the messages point to. */
     uint32_t first, count;  /* Those before `first` have left. */
     size_t used;            /* Used part of `bytes`. */
     uint8_t bytes[WAITING_BYTES_MAX];
 };
 
-/* All that waits lies one behind the other in `bytes`; the port is not blocked for nothing. */
+/* All messages that wait lie one behind the other in `bytes`; if one waits, the port is blocked. */
 static void udp_waiting_check(const struct udp_port *port)
 {
     const struct udp_waiting *waiting = port->waiting;
@@ -78,7 +79,7 @@ static size_t bytes_of(const struct msghdr *message)
     return bytes;
 }
 
-/* False: no room here either. */
+/* Copies a message. False: there is no room here either. */
 static bool keep(struct udp_waiting *waiting, int fd, const struct msghdr *message,
                  uint32_t packets)
 {
@@ -128,7 +129,7 @@ void udp_wait(struct udp_port *port, int fd, const struct mmsghdr *messages, con
     INVARIANTS(udp_waiting_check(port));
 }
 
-/* Messages of one socket that lie behind one another. */
+/* The number of messages in a row for one socket. */
 static uint32_t run_of(const struct udp_waiting *waiting)
 {
     uint32_t end = waiting->first + 1;

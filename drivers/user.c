@@ -12,8 +12,8 @@
 #include "drivers/lines.h"
 #include "drivers/system.h"
 
-#define OVERFLOW_ID 65534      /* Unless an administrator has chosen another one. */
-#define USERS       UINT32_MAX /* All numbers but USER_UNKNOWN. */
+#define OVERFLOW_ID 65534      /* The administrator may have chosen another one. */
+#define USERS       UINT32_MAX /* All user numbers but USER_UNKNOWN. */
 #define LINE_BYTES  64
 
 static uid_t overflow_id(void)
@@ -44,12 +44,12 @@ bool user_is_named(uid_t user)
     return user != USER_UNKNOWN && (user != overflow_id() || all_are_named());
 }
 
-/* The directory is the process's, and nobody else's who comes to its number. */
+/* The directory belongs to the process, and not to another one that gets its number later. */
 static uid_t user_in(int directory)
 {
     char text[512]; /* A program's threads may have small stacks. */
     uid_t user;
-    /* The file is longer; what is asked for stands near its beginning. */
+    /* The file is longer, but the line that we need stands near its beginning. */
     const int reason = lines_read(directory, "status", text, sizeof(text));
     errno = reason != 0 ? reason : errno;
     const char *line = strstr(text, "\nUid:");
@@ -58,8 +58,8 @@ static uid_t user_in(int directory)
                : USER_UNKNOWN;
 }
 
-/* In its directory, which is the process's. The number is its own, too, if the process is there
- * behind the call. */
+/* Opens the process's memory in its directory, and a pidfd by its number. The number is still its
+ * own if the process is there after the call. */
 static struct user_process hold(int directory, pid_t process)
 {
     if (directory < 0) {
@@ -96,7 +96,7 @@ uid_t user_of_process(pid_t process, struct user_process *held)
         *held = hold(directory, process);
     }
     if (directory >= 0) {
-        /* Last: whosever memory that is, its process is there, and of this user, now. */
+        /* This comes last: the process of that memory is there, and of this user, now. */
         user = user_in(directory);
         descriptor_close(directory);
     }
@@ -107,7 +107,7 @@ bool user_may_trace_others(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
-    /* What is permitted may become effective at any time. */
+    /* A permitted capability may become effective at any time. */
     return syscall(SYS_capget, &header, data) != 0 ||
            (data[CAP_TO_INDEX(CAP_SYS_PTRACE)].permitted & CAP_TO_MASK(CAP_SYS_PTRACE)) != 0;
 }
