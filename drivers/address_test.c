@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What users name becomes the addresses that they mean, however it is written; what is none
- *         is refused, and the reason is said.
+ * Goal    Words of users become the addresses that they mean, in each way of writing; a word that
+ *         is no address is refused, and the reason is said.
  * Method  Loopback addresses, which every machine has; ::1 where it is to be had.
  */
 #include <setjmp.h>
@@ -50,7 +50,7 @@ static void expect_refused(const char *device, const char *reason)
     assert_int_equal(set.count, 0);
 }
 
-/* One of this process's own. */
+/* An address of this process's own. */
 static void test_ipv4(void **state)
 {
     (void)state;

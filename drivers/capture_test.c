@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A capture is whole blocks at any time, with each packet once and in order; no two
- *         programs write one file; where the file cannot grow the capture ends, not the program.
+ *         programs write one file; if the file cannot grow, the capture ends, not the program.
  * Method  Random packets, and the file read back block by block beside the same random numbers.
  */
 #include <setjmp.h>
@@ -34,9 +34,9 @@
 struct bench {
     char folder[64], path[128];
     struct inet_flow flow;
-    struct prng prng; /* The packets that were recorded came from it. */
+    struct prng prng; /* The packets that were recorded are drawn from it. */
     uint8_t *file;
-    size_t bytes, at; /* Read, and compared. */
+    size_t bytes, at; /* Bytes that were read, and those of them that were compared. */
 };
 
 static int setup(void **state)
@@ -130,7 +130,7 @@ static void skip_head(struct bench *bench)
     assert_int_equal(load_le32(next_block(bench)), 1);
 }
 
-/* Behind the head, the packets that `prng` makes; returns how many. */
+/* Expects the packets that `prng` makes behind the head; returns how many there are. */
 static int compare(struct bench *bench, struct prng prng)
 {
     uint8_t bytes[4096];
@@ -229,7 +229,8 @@ static void test_process_numbers_in_names(void **state)
     }
 }
 
-/* One that somebody writes is left alone; when nobody does any more, it is written anew. */
+/* A file that another capture writes is left alone; when none writes it any more, it is written
+ * anew. */
 static void test_a_file_of_another(void **state)
 {
     struct bench *bench = *state;
@@ -298,7 +299,7 @@ static void test_child_of_fork(void **state)
     }
     close(pair[1]);
     expect_success(child);
-    assert_int_equal(read(pair[0], &byte, 1), 0); /* It said nothing. */
+    assert_int_equal(read(pair[0], &byte, 1), 0); /* The child said nothing. */
     close(pair[0]);
     record(bench, capture, 1);
     capture_close(capture);
@@ -306,7 +307,8 @@ static void test_child_of_fork(void **state)
     assert_int_equal(compare(bench, prng), 3);
 }
 
-/* No signal: SIGXFSZ would have ended the child. It says so once, on its standard error. */
+/* There is no signal: SIGXFSZ would have ended the child. It reports the limit once, on its
+ * standard error. */
 static void test_a_limit_on_files(void **state)
 {
     struct bench *bench = *state;

@@ -2,7 +2,7 @@
  *
  * Goal    Each variable of the environment means what `nonic run` promises, or is refused with an
  *         error that names the variable, the value and the valid ones.
- * Method  A table of values for each variable, in an environment that has no other one of ours.
+ * Method  A table of values for each variable, in an environment without other variables of nonic.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -111,7 +111,7 @@ static void test_words(void **state)
     }
 }
 
-/* Digits alone are a number. The last ones are too large for the type in which they are read. */
+/* Only digits are a number. The last ones are too large for the type in which they are read. */
 static void test_numbers(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Each descriptor of the NIC is noted as long as it is open, also one that is open for a
- *         look alone: a program cannot close it, and so the NIC never closes a file of the
- *         program's that came to its number. What is lent is closed once. Numbers are above those
- *         of the standard streams, and a child of fork keeps none.
+ *         look alone: a program cannot close it, and so the NIC never closes a file of the program
+ *         that got its number. A descriptor that is lent is closed once. Numbers are above those of
+ *         the standard streams, and a child of fork keeps none.
  * Method  Real descriptors; the linker shows each that is closed (--wrap).
  */
 #include <setjmp.h>
@@ -134,7 +134,7 @@ static void an_owned_number_is_above_the_streams(void **state)
     close(stream);
 }
 
-/* The program may have closed it, and the number be another file's. */
+/* The program may have closed it, and the number may be another file's. */
 static void a_lent_number_is_closed_once(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void a_lent_number_is_closed_once(void **state)
     descriptor_take_back(given_up);
     assert_true(is_open(given_up));
     descriptor_close(given_up);
-    /* Nor is it lent any more if it is closed otherwise. */
+    /* It is not lent any more either if it is closed by descriptor_close. */
     const int failed = descriptor_lend(open_something());
     descriptor_close(failed);
     assert_false(descriptor_is_lent(failed));

@@ -41,7 +41,7 @@ static void test_refuses_what_it_does_not_understand(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char error[512] = "";
         assert_null(faults_open(bad[i], error, sizeof(error)));
-        assert_non_null(strstr(error, "valid: drop=P")); /* It says what would be right. */
+        assert_non_null(strstr(error, "valid: drop=P")); /* The error names the right words. */
     }
     char longest[2000], error[512];
     memset(longest, '1', sizeof(longest) - 1);
@@ -73,7 +73,7 @@ static void test_probabilities(void **state)
     faults_close(faults);
 }
 
-/* A ring's record may have no byte that could be corrupted. */
+/* A packet may have no byte that could be corrupted. */
 static void test_nothing_is_not_corrupted(void **state)
 {
     (void)state;
@@ -176,7 +176,8 @@ static void test_delay_and_reorder(void **state)
     faults_close(faults);
 }
 
-/* The pattern of a seed is a promise: a world that someone noted down is to come back. */
+/* The pattern of a seed must not change: a seed that somebody noted makes the same faults in later
+ * builds. */
 static void test_pattern_of_old(void **state)
 {
     (void)state;
@@ -192,7 +193,7 @@ static void test_pattern_of_old(void **state)
         for (size_t word = 0; word < COUNT_OF(words); word++) {
             digest = (digest ^ words[word]) * 1099511628211u;
         }
-        /* How far it is moved is drawn when it is held. */
+        /* The distance of a reordered packet is drawn when it is held. */
         if (!fault.drop && (fault.delay_ns != 0 || fault.reorder)) {
             assert_true(hold(faults, 1, fault, i));
             while (release(faults, UINT64_MAX, &mark)) {
@@ -203,11 +204,11 @@ static void test_pattern_of_old(void **state)
     faults_close(faults);
 }
 
-/* Against a list: packets of any size, delayed or reordered, come back whole and in time, the
+/* Compared with a list: packets of any size, delayed or reordered, come back whole and in time, the
  * delayed ones in order; and their bytes stay until they are settled. */
 #define MODEL_MAX 3000
 static struct {
-    uint64_t due_time, packets; /* When it is due, unless so many packets come first. */
+    uint64_t due_time, packets; /* When it is due, unless `packets` packets come first. */
     uint16_t count;
     bool reordered, taken;
 } model[MODEL_MAX];
@@ -243,7 +244,7 @@ static void add_to_model(uint16_t count, const struct fault_decision *fault, uin
     model[index].taken = false;
 }
 
-/* Everything due is taken; returns how many. */
+/* Takes all packets that are due; returns how many. */
 static uint32_t take_due(struct faults *faults, uint32_t held, uint64_t packets, uint64_t now)
 {
     const struct faults_packet *packet, *first = NULL;
@@ -304,7 +305,7 @@ static void test_held_packets_against_a_list(void **state)
     faults_close(faults);
 }
 
-/* One after the other: those with the numbers from `first` on. */
+/* The packets with the numbers from `first` on are held, one after the other. */
 static void expect_held(const struct faults *faults, uint64_t first, uint64_t end)
 {
     const struct faults_packet *packet;
@@ -316,7 +317,8 @@ static void expect_held(const struct faults *faults, uint64_t first, uint64_t en
     assert_int_equal(first, end);
 }
 
-/* As much as it says, again and again round the ring; then the packet is still the caller's. */
+/* The queue holds the bytes that it promises, again and again round the ring; a packet beyond them
+ * is still the caller's. */
 static void test_holds_so_much(void **state)
 {
     (void)state;
@@ -332,7 +334,7 @@ static void test_holds_so_much(void **state)
         const uint64_t room = FAULTS_HELD_BYTES / (FAULTS_HELD_COST + sizeof(bytes) + 63);
         assert_true(in - out >= room - 1 && (in - out) * sizeof(bytes) < FAULTS_HELD_BYTES);
         expect_held(faults, out, in);
-        /* What was taken is not overwritten before it is settled. */
+        /* Packets that were taken are not overwritten before they are settled. */
         for (const uint64_t half = out + (in - out) / 2; out < half; out++) {
             const struct faults_packet *packet = faults_due(faults, (struct instant){1});
             assert_non_null(packet);
@@ -345,7 +347,7 @@ static void test_holds_so_much(void **state)
         expect_held(faults, out, in);
     }
     faults_close(faults); /* With packets held: nothing leaks. */
-    /* A fault that holds nothing has no room, and no need of it. */
+    /* Faults that hold no packets have no room, and need none. */
     faults = open_spec("drop=1");
     assert_false(hold(faults, 1, decision, 0));
     assert_null(faults_due(faults, INSTANT_NEVER));
@@ -354,8 +356,8 @@ static void test_holds_so_much(void **state)
     faults_close(faults);
 }
 
-/* Not more than a few are reordered at once: what would be one too many stays the caller's, or is
- * only delayed. What is drawn does not depend on it. */
+/* Only a few packets are reordered at once: one too many stays the caller's, or is only delayed.
+ * The faults that are drawn later do not depend on that. */
 static void test_reorders_so_many(void **state)
 {
     (void)state;

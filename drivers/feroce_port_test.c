@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A board hears the connection manager also while data comes without end.
- * Method  As many datagrams of data as are taken come anew; then a message comes.
+ * Method  For each datagram of data that is taken, a new one comes; then a message comes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ static void test_messages_have_their_turn(void **state)
     assert_true(datagram.is_cm);
     assert_int_equal(datagram.count, FEROCE_CM_BYTES);
     assert_in_range(before, 1, WAITING);
-    /* And data goes on. */
+    /* Data goes on after that. */
     const bool came = feroce_port_receive(port, (struct instant){1}, &datagram);
     assert_true(came && !datagram.is_cm && datagram.count == 20);
     close(from);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Every number of bytes around each change of instructions, at odd places, beside memcpy; and each
- * of them with a page missing at its end, in its source or its target.
+ * Copies of all lengths around each change of instructions, at odd addresses, are compared with
+ * memcpy; and each of them again with a page missing at the end of its source or target.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,13 +22,13 @@
 
 static struct sigaction guards_handler;
 
-/* cmocka puts a handler of its own in front for each test. */
+/* For each test, cmocka puts a handler of its own in front of ours. */
 static void take_faults(void)
 {
     sigaction(SIGSEGV, &guards_handler, NULL);
 }
 
-/* Bytes in front of a page that is not there. */
+/* Makes memory that ends at a page that is not there. */
 static uint8_t *room_make(void)
 {
     uint8_t *room =
@@ -57,7 +57,8 @@ static void check_copy(uint8_t *from_room, uint8_t *to_room, uint32_t bytes, uin
     assert_memory_equal(to_room, wanted, ROOM);
 }
 
-/* The last bytes are not there: what is behind the copy stays, and no byte is made up. */
+/* The last bytes are not there: bytes behind the copy stay as they were, and no byte is
+ * invented. */
 static void check_fault(uint8_t *from_room, uint8_t *to_room, uint32_t bytes, uint32_t missing)
 {
     static uint8_t before[ROOM];
@@ -101,7 +102,7 @@ static void test_without_fast_strings(void **state)
     check_all(false);
 }
 
-/* Slower where the processor has none, and right all the same. */
+/* Where the processor has no fast string instructions, the copies are slower, but right. */
 static void test_with_fast_strings(void **state)
 {
     (void)state;

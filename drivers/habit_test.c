@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    From what a program did it follows who drives the NIC, what waits, what is done directly,
- *         and when clock, sockets and timers are looked at.
- * Method  Tables: a row is what a program did, in words of one letter, and the verdict.
+ * Goal    The doings of a program decide who drives the NIC, which posts wait, which accesses are
+ *         done directly, and when the NIC looks at clock, sockets and timers.
+ * Method  Tables: a row has the doings of a program, a letter for each, and the verdict.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -113,7 +113,8 @@ static void test_who_drives(void **state)
         {{{'i', 33}}, HABIT_POLLED},
         {{{'f', 32}}, HABIT_WATCHED},
         {{{'f', 33}}, HABIT_POLLED},
-        /* A poll of an armed queue comes before a sleep; but not many that find nothing. */
+        /* A poll of an armed queue comes before a sleep; but many polls that find nothing do
+         * not. */
         {{{'a', 1000}}, HABIT_WATCHED},
         {{{'A', 33}}, HABIT_POLLED},
         {{{'f', 33}, {'b', 1}}, HABIT_WATCHED},
@@ -121,7 +122,7 @@ static void test_who_drives(void **state)
         {{{'f', 20}, {'b', 1}, {'f', 33}}, HABIT_POLLED},
         {{{'f', 33}, {'s', 1}, {'f', 32}}, HABIT_WATCHED},
         {{{'f', 33}, {'s', 1}, {'f', 33}}, HABIT_POLLED},
-        /* It stopped with packets waiting: eight times the evidence. */
+        /* It stopped with packets waiting: now eight times as many polls are needed. */
         {{{'f', 33}, {'s', 1}, {'m', 1}, {'f', 256}}, HABIT_WATCHED},
         {{{'f', 33}, {'s', 1}, {'m', 1}, {'f', 257}}, HABIT_POLLED},
         {{{'f', 33}, {'s', 1}, {'m', 1}, {'b', 1}, {'f', 33}}, HABIT_POLLED},
@@ -151,7 +152,7 @@ static void test_which_posts_wait(void **state)
     } rows[] = {
         {{{'f', 33}, {'c', 63}, {'p', 2}}, BATCH, 0},
         {{{'f', 33}, {'c', 64}, {'p', 2}}, BATCH, 2},
-        /* Only while the program drives, ... */
+        /* Posts wait only while the program drives, ... */
         {{{'f', 33}, {'c', 64}, {'b', 1}, {'p', 2}}, BATCH, 0},
         /* ... polls soon, ... */
         {{{'f', 33}, {'c', 63}, {'l', 1}, {'c', 1}, {'p', 2}}, BATCH, 0},
@@ -252,10 +253,10 @@ static void test_when_a_flush_reads_the_clock(void **state)
     assert_true(habit_reads_clock_to_flush(&habit));
     habit = after((const struct step[]){{'f', 40}, {0}}, BATCH);
     assert_false(habit_reads_clock_to_flush(&habit));
-    assert_true(habit_reads_clock_to_flush(&habit)); /* No poll has come since. */
+    assert_true(habit_reads_clock_to_flush(&habit)); /* No poll has come since then. */
 }
 
-/* Timers and sockets are looked at now and then, however much comes in. */
+/* Timers and sockets are looked at now and then, however many packets come in. */
 static void test_what_is_looked_at_now_and_then(void **state)
 {
     (void)state;
@@ -307,7 +308,7 @@ static void test_what_is_fetched(void **state)
     }
 }
 
-/* A short READ up to a boundary, and the large one behind it. */
+/* UCX sends a short READ up to a boundary, and a large one behind it. */
 static void test_small_reads_are_counted(void **state)
 {
     (void)state;

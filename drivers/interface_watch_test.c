@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What happens to interfaces is told in order; what the kernel had no room to tell is found
- *         out; what is not asked for is not told.
+ * Goal    Changes of interfaces are told in order; changes for which the kernel had no room are
+ *         found out; without a request none is told.
  * Method  The loopback interface of a network namespace of our own, with the kernel's own messages.
  */
 #include <setjmp.h>
@@ -70,7 +70,7 @@ static void test_first_reading(void **state)
     assert_int_equal(interfaces_port(&bench->interfaces), LIVE_PORT_DISABLED);
 }
 
-/* Each one although all are over before anybody looks. */
+/* Each change is told, although all of them happened before we look. */
 static void test_changes_in_order(void **state)
 {
     struct bench *bench = *state;
@@ -87,7 +87,7 @@ static void test_changes_in_order(void **state)
     assert_int_equal(next_change(bench), 0);
 }
 
-/* The queue is full long before the last change, which is found out all the same. */
+/* The queue is full long before the last change, but that change is found out. */
 static void test_overrun(void **state)
 {
     struct bench *bench = *state;
@@ -108,11 +108,11 @@ static void test_overrun(void **state)
     assert_true((all & LIVE_CHANGE_GIDS) != 0 && (all & LIVE_CHANGE_PORT_DOWN) != 0);
     assert_false(bench->interfaces.addresses[0].present);
     assert_int_equal(interfaces_port(&bench->interfaces), LIVE_PORT_DISABLED);
-    assert_true(own_network_set_up(true)); /* And so on. */
+    assert_true(own_network_set_up(true)); /* Later changes are told as before. */
     assert_int_equal(next_change(bench), LIVE_CHANGE_PORT_UP);
 }
 
-/* One address with two prefixes, of which one goes. */
+/* An interface has an address with two prefixes, and one of these goes. */
 static void test_address_that_stays(void **state)
 {
     struct bench *bench = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Each message changes what it is about and nothing else, and what a NIC would tell follows
- *         from it, once; a new reading tells what was missed.
+ * Goal    Each message changes only the addresses that it is about, and tells each event of a NIC
+ *         once; a new reading tells changes that were missed.
  * Method  Two addresses of one interface and one of another, and messages one after the other.
  */
 #include <setjmp.h>
@@ -60,14 +60,15 @@ static uint32_t apply(struct interfaces *interfaces, enum rtnetlink_kind kind, u
     return interfaces_apply(interfaces, &message);
 }
 
-/* One interface is enough; both down are a port that is down, for the better of two reasons. */
+/* One interface is enough for a port that is up; if both are down, the port is down, for the better
+ * of the two reasons. */
 static void test_port(void **state)
 {
     (void)state;
     struct interfaces interfaces;
     setup(&interfaces);
     assert_int_equal(interfaces_port(&interfaces), LIVE_PORT_ACTIVE);
-    assert_int_equal(link_is(&interfaces, 7, false, false), 0); /* Nobody's. */
+    assert_int_equal(link_is(&interfaces, 7, false, false), 0); /* It is nobody's interface. */
     assert_int_equal(link_is(&interfaces, 2, false, true), 0);
     assert_int_equal(interfaces_port(&interfaces), LIVE_PORT_ACTIVE);
     assert_int_equal(link_is(&interfaces, 3, true, false), LIVE_CHANGE_PORT_DOWN);
@@ -75,7 +76,7 @@ static void test_port(void **state)
     assert_int_equal(link_is(&interfaces, 3, false, false), 0);
     assert_int_equal(interfaces_port(&interfaces), LIVE_PORT_DISABLED);
     assert_int_equal(link_is(&interfaces, 2, true, true), LIVE_CHANGE_PORT_UP);
-    assert_int_equal(link_is(&interfaces, 2, true, true), 0); /* Said again. */
+    assert_int_equal(link_is(&interfaces, 2, true, true), 0); /* The same is said again. */
 }
 
 static void test_addresses(void **state)
@@ -97,7 +98,7 @@ static void test_addresses(void **state)
     assert_true(interfaces.addresses[A].present);
 }
 
-/* Its interface went, and another one has the address: nothing is known of that one. */
+/* The interface of an address went, and another one has the address: its state is not known yet. */
 static void test_address_that_moves(void **state)
 {
     (void)state;
@@ -108,14 +109,14 @@ static void test_address_that_moves(void **state)
     assert_false(interfaces.addresses[A].present || interfaces.addresses[A_TOO].present);
     assert_true(interfaces.addresses[B].present);
     assert_int_equal(link_is(&interfaces, 3, false, false), LIVE_CHANGE_PORT_DOWN);
-    assert_int_equal(link_is(&interfaces, 2, true, true), 0); /* The number's next owner. */
+    assert_int_equal(link_is(&interfaces, 2, true, true), 0); /* The next owner of number 2. */
     assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS, 8, A),
                      LIVE_CHANGE_GIDS | INTERFACES_DOUBT);
     assert_int_equal(interfaces.addresses[A].interface_index, 8);
     assert_int_equal(link_is(&interfaces, 8, true, true), LIVE_CHANGE_PORT_UP);
 }
 
-/* Another interface may have the same link-local address, which is not the same for that. */
+/* Another interface may have the same link-local address, but it counts as another address. */
 static void test_link_local(void **state)
 {
     (void)state;
@@ -137,7 +138,7 @@ static void test_link_local(void **state)
     assert_true(interfaces.addresses[A].present);
 }
 
-/* An address of 127.0.0.0/8 is there as long as the interface is, whatever is said of it. */
+/* An address of 127.0.0.0/8 is there as long as its interface is, whatever messages say of it. */
 static void test_loopback(void **state)
 {
     (void)state;
@@ -190,7 +191,7 @@ static void read_link(struct interfaces *fresh, uint32_t index, bool up)
     interfaces_read(fresh, &message);
 }
 
-/* What a reading does not mention is not there. */
+/* Addresses and interfaces that a reading does not mention are not there. */
 static void test_reading(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@
 
 #include "drivers/lines.h"
 
-/* `path` becomes a file with that text; its descriptor. */
+/* Makes a file with that text, of which `path` becomes the name. Returns its descriptor. */
 static int make(const char *text, char path[64])
 {
     const int fd = memfd_create("lines", MFD_CLOEXEC);
@@ -49,7 +49,7 @@ static void lines_come_one_by_one(void **state)
     close(fd);
 }
 
-/* Also one that is longer than what is read ahead. */
+/* A line may be longer than the bytes that are read ahead. */
 static void a_long_line_comes_in_parts(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void an_error_is_no_end(void **state)
     lines_open(&lines, AT_FDCWD, "/proc/self/nothing");
     assert_false(lines_next(&lines, line, sizeof(line)));
     assert_int_equal(lines_close(&lines), ENOENT);
-    lines_open(&lines, AT_FDCWD, "/proc/self"); /* Opened, and not to be read. */
+    lines_open(&lines, AT_FDCWD, "/proc/self"); /* It can be opened, but not read. */
     assert_false(lines_next(&lines, line, sizeof(line)));
     assert_int_equal(lines_close(&lines), EISDIR);
     assert_int_equal(errno, EDOM);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A link is found by all of its name, among many; who is idle, and in which order, follows
- *         from who holds what; some idle links are kept, and none goes that is wanted.
- * Method  Random holds and releases beside a plain array.
+ * Goal    A link is found by its whole name, among many. Holders decide which links are idle, and
+ *         in which order. Some idle links are kept, and a link that is wanted does not go.
+ * Method  Random holds and releases are compared with a plain array.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -118,7 +118,7 @@ static void test_idle_without_holders(void **state)
     assert_int_equal(seen, idle);
 }
 
-/* As the live NIC sweeps. */
+/* Removes links as the live NIC does. */
 static void sweep(void)
 {
     struct link *next;
@@ -146,7 +146,7 @@ static void test_who_goes(void **state)
     for (uint32_t i = 0; i < LINKS; i++) {
         assert_ptr_equal(find(i), i <= 100 || i == 200 ? &links[i] : NULL);
     }
-    /* What is wanted is not looked at for each one that comes and goes. */
+    /* Links that are wanted are not looked at again for each new link that becomes idle. */
     for (uint32_t i = 300; i < 401; i++) {
         assert_false(link_table_is_crowded(&table));
         add(i);
@@ -160,7 +160,7 @@ static void test_who_goes(void **state)
     sweep();
     assert_int_equal(table.idle_count, LINKS_IDLE);
     for (uint32_t i = 402 - LINKS_IDLE; i < 402; i++) {
-        assert_ptr_equal(find(i), &links[i]); /* The newest. */
+        assert_ptr_equal(find(i), &links[i]); /* The newest ones stay. */
     }
 }
 

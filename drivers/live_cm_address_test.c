@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What the connection manager finds out of a way to a peer: an address of ours to send
- *         from, also one that the kernel does not prefer; a path MTU that both ports have; ports of
- *         which no two connections have the same.
+ * Goal    The connection manager finds a route to a peer: an address of ours to send from, also one
+ *         that the kernel does not prefer; a path MTU that both ports have; a source port that no
+ *         other connection has.
  * Method  Live NICs without their threads, in a network namespace of our own with interfaces and
  *         addresses.
  */
@@ -27,7 +27,7 @@ static bool make_interfaces(void)
                   "ip addr add 10.1.2.3/24 dev nonic8 && ip addr add 10.1.2.4/24 dev nonic8") == 0;
 }
 
-/* For a request that never comes. */
+/* Makes an id for a request, which never comes. */
 static struct rdma_id *make_id(void)
 {
     static struct rdma_id ids[8];
@@ -70,7 +70,7 @@ static void shut(struct live *live)
     live_close(live);
 }
 
-/* Asks for the way to 10.1.2.`last`; what came of it. */
+/* Asks for the route to 10.1.2.`last`. Returns the event that followed. */
 static enum rdma_event_kind resolve(struct live *live, struct rdma_id *id, uint8_t last)
 {
     const struct rdma_address any = {
@@ -91,7 +91,7 @@ static enum rdma_event_kind resolve(struct live *live, struct rdma_id *id, uint8
     return kind;
 }
 
-/* The kernel would send from 10.1.2.3. */
+/* By itself, the kernel would send from 10.1.2.3. */
 static void test_address_that_is_not_preferred(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void test_address_that_is_not_preferred(void **state)
     shut(live);
 }
 
-/* At lo packets may be long, but the peer's port is on Ethernet. */
+/* Packets on lo may be long, but the peer's port is on Ethernet. */
 static void test_path_mtu_of_both(void **state)
 {
     (void)state;

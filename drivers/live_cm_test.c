@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Management datagrams that come to an address which processes share: what a peer changes
- *         meanwhile is not judged, and requests for ports that nobody serves keep no others off. No
- *         thread is cancelled while it is inside. A process that comes to the name of a dead one is
- *         not taken for it.
+ * Goal    Management datagrams come to an address that processes share: bytes that a peer changes
+ *         meanwhile are not judged, and requests for ports that nobody serves do not keep others
+ *         off. No thread is cancelled while it is inside. A process that takes the name of a dead
+ *         one is not taken for that.
  * Method  A live NIC without its thread at a shared loopback address; arrivals are made by hand,
  *         and time is the test's.
  */
@@ -70,7 +70,7 @@ static struct gid sender_of(uint32_t number)
                                   [15] = (uint8_t)number}};
 }
 
-/* A REQ of its own for the port. */
+/* Makes a new REQ for the port. */
 static void make_request(const struct live *live, uint16_t port, uint8_t mad[CM_MAD_BYTES])
 {
     static uint32_t count;
@@ -121,7 +121,7 @@ static uint32_t length(const struct list *head)
     return count;
 }
 
-/* Until nobody is looked for any more. */
+/* Until no owner of a port is looked for any more. */
 static void let_time_pass(struct live *live)
 {
     for (int i = 0; live->manager.parked_count > 0; i++) {
@@ -147,8 +147,8 @@ static void on_fault(int signal)
     *changing ^= 0x40;
 }
 
-/* A MAD lies across two pages, so that what has been read of it changes in the middle of reading.
- * It is one message or the other, and both are judged; there is no third. */
+/* A MAD lies across two pages, so that bytes which have been read change in the middle of reading.
+ * It is one message or the other, and both are judged; there is no third one. */
 static void test_a_peer_that_writes_while_we_read(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void test_a_peer_that_writes_while_we_read(void **state)
 
 /* -- Floods -------------------------------------------------------------------------------------*/
 
-/* However many requests there are for a port, it is asked about once. */
+/* However many requests there are for a port, its owner is looked for once. */
 static void test_one_question_for_a_port(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void test_burst_of_one_sender(void **state)
     shut(live);
 }
 
-/* Also a copy of a request that waits. */
+/* A copy of a request that waits is not kept. */
 static void test_repeated_request(void **state)
 {
     (void)state;
@@ -243,7 +243,8 @@ static void test_flood_of_requests(void **state)
         assert_int_equal(
             services_claim(&other, space, self.gid.bytes, false, PORT, &chosen, &service), 0);
         assert_int_equal(services_offer(&other, service), 0);
-        request_from(live, 5000, PORT + 1); /* An early bird: its server is not there yet. */
+        /* This request is early: its server is not there yet. */
+        request_from(live, 5000, PORT + 1);
         for (uint32_t i = 0; i < 2000; i++) {
             request_from(live, i % senders, (uint16_t)(20000 + i));
         }
@@ -279,7 +280,7 @@ static void take_request(void)
     request_from(visited, 1, PORT);
 }
 
-/* The port's owner is looked for again. */
+/* Lets time pass, so that the port's owner is looked for again. */
 static void pass_time(void)
 {
     visited->now = instant_after(visited->now, 10 * MS);
@@ -346,7 +347,7 @@ static void kill_process(pid_t pid)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* Its request is read before the end of its predecessor. */
+/* The request of the new process is read before we hear of the end of the dead one. */
 static void test_successor_of_a_dead_requester(void **state)
 {
     (void)state;

@@ -28,8 +28,7 @@ struct live_links {
     struct link nowhere;                         /* Datagrams to a slot that no process has. */
     struct list waiting;                         /* Links that queue pairs may be parked on. */
     bool parked;                                 /* Queue pairs may be waiting for room there. */
-    uint64_t numbers[LIVE_NUMBERS_MAX / 64 + 1]; /* Bits: the numbers that links have
-                                                    (nic_av.peer). */
+    uint64_t numbers[LIVE_NUMBERS_MAX / 64 + 1]; /* Bits: numbers of links (nic_av.peer). */
 };
 
 /* live_begin_links: there are no links yet. live_forget_links: frees the last links that belong to

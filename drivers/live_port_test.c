@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    An address that goes with its interface and comes back on another one is used there:
- *         groups are joined by that interface, and what is sent to them, or from sockets of its
- *         own, leaves so.
+ *         groups are joined on that interface, and packets to them, or from sockets of the
+ *         address's own, leave by it.
  * Method  A live NIC without its thread at two addresses on interfaces of a network namespace of
  *         our own, which are removed and made again, so that the kernel numbers them anew.
  */
@@ -37,7 +37,8 @@ static void expect_interfaces(const struct live *live)
 
 static const struct gid group = {{[10] = 0xff, 0xff, 239, 1, 2, 3}};
 
-/* By an interface that is there: the kernel refuses what is to leave by another one. */
+/* The packet leaves by an interface that is there: the kernel refuses one that is to leave by
+ * another. */
 static void expect_sent_to_group(const struct link *base)
 {
     const struct udp_link *link = CONTAINER_OF_CONST(base, struct udp_link, link);

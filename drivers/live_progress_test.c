@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A program that polls looks at timers now and then, also while each of its polls finds
- *         something.
- * Method  A live NIC without its thread at an address of its own, over UDP; what arrives is
- *         datagrams that are too short to be packets.
+ *         packets.
+ * Method  A live NIC without its thread at an address of its own, over UDP; datagrams arrive that
+ *         are too short to be packets.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #include "drivers/live_wake.h"
 #include "drivers/socket_address.h"
 
-/* So many rounds that bring something lie between two looks at timers at most. */
+/* The most rounds with packets between two looks at timers. */
 #define ROUNDS_MAX 64
 
 static struct live *live;
@@ -59,8 +59,8 @@ static void send_something(void)
     assert_int_equal(sendto(stranger, "short", 5, 0, &to.any, socket_address_bytes(&to)), 5);
 }
 
-/* How many rounds bring something until a timer that is due is looked at; each round does, or only
- * each second one, and never one in which an idle program looks at its clock. */
+/* How many rounds bring packets until a timer that is due is looked at. Each round brings some, or
+ * each second one, and none in which an idle program would look at its clock. */
 static uint32_t rounds_until_timer(bool each)
 {
     const struct instant due = live_now(live);

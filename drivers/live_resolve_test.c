@@ -4,8 +4,8 @@
  *         told to nobody; addresses come before names in the GID table; no route of UDP leads from
  *         one version of IP to the other; a ring is for connections from the first address; a link
  *         goes soon after the last address vector that it was found for.
- * Method  A live NIC without its thread at two shared loopback addresses, over UDP; others over
- *         shared memory, which are their own peers.
+ * Method  A live NIC without its thread at two shared loopback addresses, over UDP; others, over
+ *         shared memory, are their own peers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@
 
 static struct live *live;
 
-/* 127.61.N.host; N is this process's. */
+/* 127.61.N.host, where N belongs to this process. */
 static struct gid address(uint8_t host)
 {
     return (struct gid){{[10] = 0xff, 0xff, 127, 61, (uint8_t)getpid(), host}};
@@ -45,7 +45,7 @@ static void assert_gid(const struct gid *gid, struct gid expected)
     assert_memory_equal(gid->bytes, expected.bytes, sizeof(expected.bytes));
 }
 
-/* At this host's address and the next one's. */
+/* Makes a live NIC at the addresses of `host` and the next one. */
 static struct live *claim_for(enum live_wire wire, enum nic_transport transport, unsigned host)
 {
     char device[64], error[256];
@@ -153,7 +153,7 @@ static void test_versions_of_ip_do_not_mix(void **state)
     assert_false(live_is_out_of_reach(live, &peer, 0));
 }
 
-/* The peer knows the sender of what comes by a ring as the first address of its process. */
+/* The peer knows the sender of packets by a ring as the first address of its process. */
 static void test_rings_are_for_the_first_address(void **state)
 {
     (void)state;
@@ -180,12 +180,12 @@ static void test_rings_are_for_the_first_address(void **state)
     }
 }
 
-/* -- Who is gone is gone ------------------------------------------------------------------------*/
+/* -- Links that go ------------------------------------------------------------------------------*/
 
 /* More than there are numbers for links that blocks may go over. */
 #define PEERS (LIVE_NUMBERS_MAX + 200)
 
-/* Another one for each number, that nobody has. */
+/* An address for each number, which nobody has. */
 static struct gid stranger(uint8_t network, uint32_t number)
 {
     return (struct gid){{[10] = 0xff, 0xff, network, 200, (uint8_t)(number >> 8), (uint8_t)number}};

@@ -2,7 +2,7 @@
  *
  * Goal    However many processes of other users connect, one turn of accepting ends soon, and
  *         processes of our user are let in all the same. A process that listened as our user, and
- *         then became another one, is not believed.
+ *         then became another user, is not believed.
  * Method  A child that becomes another user, which needs root.
  */
 #include <setjmp.h>
@@ -122,7 +122,8 @@ static void test_one_that_became_a_stranger(void **state)
     descriptor_close(fd);
 }
 
-/* One that runs as our user because its file says so, started by another user, is of our user. */
+/* A process that another user started, but that runs as our user because its file says so
+ * (set-user-ID), is of our user. */
 static void test_set_user_id(void **state)
 {
     (void)state;

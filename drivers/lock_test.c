@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    One thread at a time is inside, whoever comes and however; who takes the lock many times
- *         in a row becomes its bias owner, and ceases to be as soon as anybody else comes.
+ * Goal    Only one thread at a time holds the lock. A thread that takes it many times in a row
+ *         becomes its bias owner, and ceases to be that as soon as another thread comes.
  * Method  The states by hand, with threads that do one thing each. Then threads that take it in
  *         bursts of random lengths, some long enough to become the bias owner, beside a counter
  *         that only a lock keeps right.
@@ -25,10 +25,10 @@
 
 struct bench {
     struct lock lock;
-    uint64_t count;     /* What the lock guards. */
-    uint32_t holders;   /* Likewise: 1 while somebody is inside. */
-    uint64_t biased;    /* Times it was held by bias. */
-    _Atomic bool there; /* The other thread has got as far as it was to. */
+    uint64_t count;     /* The lock guards it. */
+    uint32_t holders;   /* The lock guards it, too: 1 while a thread is inside. */
+    uint64_t biased;    /* How often the lock was held by bias. */
+    _Atomic bool there; /* The other thread has come as far as it should. */
     _Atomic bool done;
 };
 
@@ -74,7 +74,7 @@ static bool is_bias_owner(struct bench *bench)
 static void become_bias_owner(struct bench *bench)
 {
     if (!bench->lock.may_be_biased) {
-        skip(); /* No membarrier here. */
+        skip(); /* The system has no membarrier. */
     }
     take_often(bench, LOCK_TO_BELIEVE + 1);
     assert_true(is_bias_owner(bench));
@@ -101,7 +101,8 @@ static void *take_once_unbiased(void *argument)
         step(bench);
         lock_release(&bench->lock);
     }
-    CHECK(bench->lock.bias_owner == NULL); /* cmocka's belong to the thread of the test. */
+    /* cmocka's assertions belong to the thread of the test. */
+    CHECK(bench->lock.bias_owner == NULL);
     return NULL;
 }
 
@@ -116,7 +117,8 @@ static void test_a_bias_owner_comes_and_goes(void **state)
     assert_int_equal(bench->biased - before, 10);
     run(take_once, bench);
     assert_null(bench->lock.bias_owner);
-    take_often(bench, LOCK_TO_BELIEVE - 1); /* It begins anew: one of them was another's. */
+    /* The count begins anew, because another thread took the lock once. */
+    take_often(bench, LOCK_TO_BELIEVE - 1);
     assert_false(is_bias_owner(bench));
     take_often(bench, 2);
     assert_true(is_bias_owner(bench));
@@ -124,7 +126,7 @@ static void test_a_bias_owner_comes_and_goes(void **state)
     assert_null(bench->lock.bias_owner);
 }
 
-/* Twice as often as it takes, but never often enough in a row. */
+/* Two threads take the lock often enough in sum, but never often enough in a row. */
 static void test_in_turn_nobody_is(void **state)
 {
     struct bench *bench = *state;
@@ -164,7 +166,7 @@ static void test_the_bias_owner_is_waited_for(void **state)
     take_often(bench, 10);
 }
 
-/* A child has the lock as it was, and its own threads to take it. */
+/* A child has a copy of the lock as it was, and threads of its own that take it. */
 static void test_behind_a_fork(void **state)
 {
     struct bench *bench = *state;
@@ -184,7 +186,7 @@ static void test_behind_a_fork(void **state)
     assert_true(is_bias_owner(bench));
 }
 
-/* What a signal handler asks of the thread that it interrupts. */
+/* A signal handler asks this of the thread that it interrupts. */
 static void test_who_holds_it(void **state)
 {
     struct bench *bench = *state;
@@ -225,7 +227,8 @@ static void *visit(void *argument)
     return NULL;
 }
 
-/* Threads that live at the same time do not share a seat: one of them would get up for another. */
+/* Threads that live at the same time do not share a seat: one of them would mark it empty while the
+ * other is inside. */
 static void test_seats_are_limited(void **state)
 {
     struct bench *bench = *state;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Atomic moves: each kind of them, beside what it says, and many of them at once with the program's
- * own atomics on the same number. Flushes: what the kernel says of pages of a file before and
- * after.
+ * Atomic moves: the result of each kind, and many of them at once with the program's own atomics on
+ * the same number. Flushes: the kernel's state of pages of a file before and after.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,7 +91,7 @@ static void test_beside_the_program(void **state)
 static void test_memory_that_is_gone(void **state)
 {
     (void)state;
-    sigaction(SIGSEGV, &guards_handler, NULL); /* cmocka puts a handler of its own in front. */
+    sigaction(SIGSEGV, &guards_handler, NULL); /* cmocka puts its own in front. */
     uint64_t *gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(gone != MAP_FAILED);
     for (uint32_t atomic = NIC_COMPARE_SWAP; atomic <= NIC_STORE; atomic++) {
@@ -150,7 +149,8 @@ static uint8_t *map_file(int *file)
     return memory;
 }
 
-/* Only what is to be persistent goes to its file, in whole pages, or more if the kernel likes. */
+/* Only memory that is to be persistent goes to its file, in whole pages; the kernel may write
+ * more. */
 static void test_flushes(void **state)
 {
     (void)state;

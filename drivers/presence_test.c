@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    The end of a process that was met is heard of, once for each that met it, however it
- *         ends; one that lives, stopped or not, and one that was never met are not said to be gone.
- * Method  Random meetings, ends and new beginnings of several presences, by a model that is a table
- *         of who has met whom; then children that are killed, stopped, or run another program.
+ *         ends. A process that lives, stopped or not, and one that was never met, are not said to
+ *         be gone.
+ * Method  Random meetings, ends and new beginnings of several presences, compared with a table of
+ *         meetings; then children that are killed, stopped, or run another program.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@
 
 #define PARTIES     5
 #define STEPS       20000
-#define TURNS_MAX   100 /* More things than this cannot have happened at once. */
+#define TURNS_MAX   100 /* No more events than this can have happened at once. */
 #define PATIENCE_MS 10000
 #define NOBODY      65534 /* A user without any rights. */
 
@@ -121,7 +122,7 @@ static void forget(struct model *model, struct party *who, const struct party *w
     who->met[whom - model->parties] = NOT_MET;
 }
 
-/* Takes each that is said to be gone, and no other is. */
+/* Takes each process that is said to be gone, and checks that no other one is. */
 static void compare(struct model *model, struct party *who)
 {
     struct gid gid;
@@ -218,9 +219,9 @@ static void test_each_address_is_a_name(void **state)
 /* -- Children -----------------------------------------------------------------------------------*/
 
 enum manner {
-    WAITS,      /* Until it is ended. */
-    EXECUTES,   /* Another program, when it is told to. */
-    HAS_A_CHILD /* Which has copies of its descriptors, and nobody noted that. */
+    WAITS,      /* It waits until it is ended. */
+    EXECUTES,   /* It runs another program when it is told to. */
+    HAS_A_CHILD /* The child has copies of its descriptors, which nobody noted. */
 };
 
 _Noreturn static void live(const struct gid *gid, enum manner manner, int control)
@@ -243,7 +244,7 @@ _Noreturn static void live(const struct gid *gid, enum manner manner, int contro
     }
 }
 
-/* The child's number; *control is the other end of what it is told by. */
+/* The child's process number; *control is our end of the pipe that controls it. */
 static pid_t begin_child(const struct gid *gid, enum manner manner, int *control)
 {
     int pair[2];
@@ -327,7 +328,7 @@ static void test_stopped(void **state)
     const pid_t child = begin_child(&gid, WAITS, &control);
     kill(child, SIGSTOP);
     assert_int_equal(waitpid(child, &status, WUNTRACED), child);
-    presence_meet(presence, &gid, 0); /* It cannot accept, and lives. */
+    presence_meet(presence, &gid, 0); /* It is stopped and cannot accept, but it lives. */
     serve(presence);
     assert_false(is_gone(presence, &gid, 0));
     end_child(child, control);

@@ -178,8 +178,8 @@ static int hold_together(struct services *services, int *door, const struct serv
             }
         }
     }
-    return failure == EAGAIN ? EADDRNOTAVAIL : failure; /* A claim of any address that does not
-                                                           answer. */
+    /* A claim of any address that does not answer. */
+    return failure == EAGAIN ? EADDRNOTAVAIL : failure;
 }
 
 /* A claim of any address has no name of its own, a claim of one address has a single door, and a

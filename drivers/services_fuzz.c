@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * services_fuzz - who serves a port, as asked of processes that answer anything, and of a kernel
- *                 that refuses anything.
+ * services_fuzz - questions for the owner of a port, to processes that answer anything, with a
+ * kernel that refuses anything.
  *
- * Goal    Whatever is answered, by whomever and whenever, each question is settled once and in
- *         time, an owner is an address of this machine and a slot that there is, no assertion
- *         fails, and each descriptor is closed once.
+ * Goal    Whatever processes answer, and whenever, each question is settled once and in time, an
+ *         owner is an address of this machine and a slot in range, no assertion fails, and each
+ *         descriptor is closed once.
  * Method  Sockets, the clock and the random numbers are fakes (tests/fuzz/fake_sockets.h) that
  *         answer from the input, which is a sequence of steps: questions and claims of ours,
  *         answers to those that wait, askers at our ports, time.
@@ -43,7 +43,7 @@ static struct {
     struct instant now;
     uid_t users[FAKE_COUNT];
     uint32_t callers;
-    bool running; /* Else the clock and descriptors are the fuzzer's own. */
+    bool running; /* False: the clock and descriptors are the fuzzer's own. */
 } world;
 
 /* -- The kernel ---------------------------------------------------------------------------------*/
@@ -118,7 +118,7 @@ int __wrap_listen(int fd, int backlog)
     return refuses(ENOMEM) ? -1 : 0;
 }
 
-/* A door that was handed over has the name that was asked for, or another one. */
+/* A door that was handed over has the name that we asked for, or another one. */
 int __wrap_getsockname(int fd, struct sockaddr *address, socklen_t *bytes)
 {
     static const uint8_t any[16];
@@ -140,7 +140,7 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
     return refuses(ENOMEM) ? -1 : 0;
 }
 
-/* What waits; its length may be more than there was room for (MSG_TRUNC). */
+/* Reads the message that waits; its length may exceed the room for it (MSG_TRUNC). */
 ssize_t __wrap_recv(int fd, void *bytes, size_t count, int flags)
 {
     struct fake_socket *from = ours(fd);
@@ -347,7 +347,7 @@ static void claim(struct input *input)
     uint16_t chosen = 0;
     const uint8_t choice = take(input);
     struct service *made = NULL;
-    /* A port of no one's choice is tried thousands of times: not here. */
+    /* Port 0, for any free port, is not used here: it leads to thousands of tries. */
     if (services_claim(&world.services, 0x106, address, choice & 1, 7, &chosen, &made) == 0) {
         CHECK(made != NULL && chosen == 7);
         world.claims[which] = made;
@@ -416,7 +416,7 @@ static void step(struct input *input)
     }
 }
 
-/* All of them are over in time, whoever answers. */
+/* All questions are over in time, whatever is answered. */
 static void end(void)
 {
     world.now.ns += UINT64_C(61000) * MS;

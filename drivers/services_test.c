@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A port has one owner among all processes, who is found from any of them, and nobody is
- *         found any more once the owner let go, however it ended.
- * Method  Processes made by fork, each with services of its own, on ports that nobody else has (the
- *         port space is the test's). Time is the test's.
+ * Goal    A port has one owner among all processes, which each process finds. Once the owner has
+ *         let the port go, or has ended in any way, none is found any more.
+ * Method  Processes made by fork, each with services of its own, on ports that no other program has
+ *         (the port space is the test's). Time is the test's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@
 #define PATIENCE_MS 10000
 #define NOBODY      65534 /* A user without any rights. */
 
-/* One that no program has: tests may run side by side. */
+/* A port space that no program has, because tests may run side by side. */
 static uint16_t space;
 
 static const uint8_t any4[16] = {[10] = 0xff, [11] = 0xff};
@@ -68,8 +68,8 @@ static int claim(struct services *services, const uint8_t address[16], uint16_t 
     return failure != 0 ? failure : services_offer(services, *service);
 }
 
-/* Serves all of `parties` until the question of the first is answered. The number of the owner, or
- * 0: nobody. */
+/* Serves all of `parties` until the question of the first one is answered. Returns the number of
+ * the owner; 0: there is none. */
 static int find(struct services *const *parties, size_t count, const uint8_t address[16],
                 uint16_t port)
 {
@@ -110,17 +110,18 @@ static void test_claim_find_release(void **state)
     assert_int_equal(find(both, 2, here4, PORT), 2);
     assert_int_equal(find(both, 2, there4, PORT), 0);
     assert_int_equal(find(both, 2, here4, PORT + 1), 0);
-    assert_int_equal(find_alone(both[1], here4, PORT), 2); /* Itself. */
+    assert_int_equal(find_alone(both[1], here4, PORT), 2); /* It finds itself. */
     services_release(service);
     assert_int_equal(find(both, 2, here4, PORT), 0);
     assert_int_equal(claim(both[0], here4, PORT, &service), 0);
     assert_int_equal(find(both, 2, here4, PORT), 1);
-    close_services(both[0]); /* Lets go of all. */
+    close_services(both[0]); /* This lets all ports go. */
     assert_int_equal(find_alone(both[1], here4, PORT), 0);
     close_services(both[1]);
 }
 
-/* Who may have a port beside whom, as with TCP; and why not, as with Linux' rdma_cm. */
+/* Claims of one port by two processes are allowed as with TCP, and refused with the errors of
+ * Linux' rdma_cm. */
 static void test_conflicts(void **state)
 {
     (void)state;
@@ -175,8 +176,8 @@ static void test_conflicts(void **state)
     }
 }
 
-/* Several owners of one port: the one of the address is found before the one of any, and the one of
- * any IPv4 address never for IPv6. */
+/* Several owners of one port: the owner of the address is found before the owner of any address,
+ * and the owner of any IPv4 address is never found for IPv6. */
 static void test_who_is_found(void **state)
 {
     (void)state;
@@ -187,7 +188,7 @@ static void test_who_is_found(void **state)
     assert_int_equal(find(three, 3, here4, PORT), 2);
     assert_int_equal(find(three, 3, here6, PORT), 0);
     assert_int_equal(services_claim(three[2], space, any6, true, PORT, &chosen, &service), 0);
-    assert_int_equal(find(three, 3, here6, PORT), 0); /* Bound is not yet listening. */
+    assert_int_equal(find(three, 3, here6, PORT), 0); /* It is bound, but not yet offered. */
     assert_int_equal(services_offer(three[2], service), 0);
     assert_int_equal(find(three, 3, here4, PORT), 2);
     assert_int_equal(find(three, 3, here6, PORT), 3);
@@ -215,7 +216,7 @@ static void test_free_ports(void **state)
     close_services(services);
 }
 
-/* Who asks a little early waits for the owner to listen, though not for long. */
+/* A process that asks a little early waits for the owner to listen, though not for long. */
 static void test_patience(void **state)
 {
     (void)state;
@@ -231,7 +232,8 @@ static void test_patience(void **state)
         assert_int_equal(
             services_await(services, space, here4, PORT, (struct instant){1}, &context),
             SERVICE_ASKED);
-        services_serve(services); /* Whoever has bound the port says that it is not served. */
+        services_serve(services); /* The process that has bound the port says that it is not
+                                     served. */
         services_serve(services);
         const struct instant retry = services_deadline(services);
         assert_in_range(retry.ns, 2, SECOND / 10);
@@ -257,7 +259,7 @@ static void test_patience(void **state)
     }
 }
 
-/* A question that is not wanted any more, while it is asked and when it is answered. */
+/* A question is not wanted any more while it is asked, or when it is answered. */
 static void test_forget(void **state)
 {
     (void)state;
@@ -290,7 +292,7 @@ static void test_forget(void **state)
     close_services(both[1]);
 }
 
-/* More questions at once than are looked at in one go. */
+/* There are more questions at once than one look takes in. */
 static void test_many_questions(void **state)
 {
     (void)state;
@@ -364,7 +366,7 @@ struct child {
     int ready, go; /* Pipes: the child says when it is ready, and ends when ours is closed. */
 };
 
-/* Answers everybody who asks at `listener`, as the owner of a port would. */
+/* Answers all processes that ask at `listener`, as the owner of a port would. */
 static void mislead(int listener, const struct gid *gid)
 {
     struct services_answer answer = {.magic = SERVICES_MAGIC_OWNER, .gid = *gid, .slot = -1};
@@ -383,7 +385,7 @@ static int hold_name(const struct service_name *name)
     return fd;
 }
 
-/* As start_owner, of that user: misleads all who ask at the name. */
+/* Like start_owner, for that user: misleads all processes that ask at the name. */
 static struct child start_misleader(const struct service_name *name, const struct gid *gid,
                                     uid_t user)
 {
@@ -451,7 +453,7 @@ static struct child start_owner_of(const uint8_t address[16], uid_t user, uint8_
     struct pollfd waits[] = {{.fd = ready[0], .events = POLLIN},
                              {.fd = holder == NULL ? -1 : holder->fd, .events = POLLIN}};
     while (poll(waits, 2, PATIENCE_MS) > 0 && waits[0].revents == 0) {
-        services_serve(holder); /* It may want what we hold. */
+        services_serve(holder); /* The child may want the door that we hold. */
     }
     assert_int_equal(read(ready[0], &result, 1), 1);
     assert_int_equal(result, 0);
@@ -502,7 +504,7 @@ static void test_owners_of_one_address_each(void **state)
     reap(&owner);
     assert_int_equal(find_alone(services, here4, PORT), 0);
     assert_int_equal(find_alone(services, there4, PORT), 1);
-    /* And once more: what was handed on is handed on again. */
+    /* A door that was handed on is handed on once more. */
     holder = services;
     struct child later = start_owner_of(here4, 0, 8, true);
     holder = NULL;
@@ -514,8 +516,8 @@ static void test_owners_of_one_address_each(void **state)
     close_services(services);
 }
 
-/* One that holds a port at its address and is stopped cannot give the port on: others are told that
- * it is in use, soon. */
+/* A process that holds a port at its address and is stopped cannot give the door to others: they
+ * are told soon that the port is in use. */
 static void test_holder_stopped(void **state)
 {
     (void)state;
@@ -545,7 +547,7 @@ void __wrap_descriptor_close(int fd)
     __real_descriptor_close(fd);
 }
 
-/* Holds the door, and hands everybody who asks another descriptor. */
+/* Starts a process that holds the door, and gives another descriptor to all that ask. */
 static struct child start_impostor(void)
 {
     int ready[2], go[2];
@@ -575,7 +577,8 @@ static struct child start_impostor(void)
     return (struct child){pid, ready[0], go[1]};
 }
 
-/* What came instead of the door is closed once: its number may be another thread's at once. */
+/* A descriptor that came instead of the door is closed once: another thread may get its number at
+ * once. */
 static void test_another_descriptor_for_a_door(void **state)
 {
     (void)state;
@@ -598,8 +601,8 @@ static void need_root(void)
     }
 }
 
-/* Another user binds the name that is more special than a claim of ours, and answers whoever asks:
- * nobody is led there, since the port is ours. */
+/* Another user binds a name that is more special than a claim of ours, and answers all questions:
+ * no process is led there, since the port is ours. */
 static void test_stranger_at_a_more_special_name(void **state)
 {
     (void)state;
@@ -639,7 +642,7 @@ static void test_port_of_another_user(void **state)
 }
 
 /* Builds before doors claimed one address by its name alone. Such a claim is believed if it is of
- * our user and nobody answers at the door: another user's would be a way to get our clients. */
+ * our user and nobody answers at the door: another user could take our clients by it. */
 static void test_claim_without_a_door(void **state)
 {
     (void)state;
@@ -661,7 +664,7 @@ static void test_claim_without_a_door(void **state)
     close_services(services);
 }
 
-/* An answer of another version is no answer, and who gave it is noted, for people. */
+/* An answer of another version is no answer, but its process is noted, for people. */
 static void test_answer_of_another_version(void **state)
 {
     (void)state;
@@ -720,7 +723,7 @@ static void test_answers_that_lead_elsewhere(void **state)
     }
 }
 
-/* Killed before it answers: nobody serves the port, and that is known at once. */
+/* The owner is killed before it answers: nobody serves the port, and we know it at once. */
 static void test_owner_dies_while_it_is_asked(void **state)
 {
     (void)state;
@@ -744,7 +747,7 @@ static void test_owner_dies_while_it_is_asked(void **state)
     close_services(services);
 }
 
-/* Stopped: it is waited for, but not for ever; if it goes on in time it answers. */
+/* The owner is stopped: we wait for it, but not for ever; if it goes on in time, it answers. */
 static void test_owner_stopped(void **state)
 {
     (void)state;
@@ -830,7 +833,7 @@ static void test_child_of_an_owner(void **state)
     close_services(other);
 }
 
-/* An owner that lets go of the port before it has answered. */
+/* An owner lets the port go before it has answered. */
 static void test_release_while_it_is_asked(void **state)
 {
     (void)state;

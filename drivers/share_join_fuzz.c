@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * share_join_fuzz - a process that joins those who share an address, whatever they and the kernel
- *                   answer.
+ * share_join_fuzz - a process that joins those that share an address, whatever they and the kernel
+ * answer.
  *
  * Goal    It has all descriptors and a slot, or none of them and a reason, in time; newcomers are
- *         given what it has; each descriptor is closed once.
+ *         given its descriptors; each descriptor is closed once.
  * Method  Sockets, the clock and the kernel's list of them are fakes that answer from the input.
  *         The list has each of our sockets, or misses some, or has another program's too.
  */
@@ -32,17 +32,17 @@
 #define MS            UINT64_C(1000000)
 #define MAGIC         0x32455241485343u /* As in share.c. */
 #define DESCRIPTORS   (SHARE_SOCKETS + 2)
-#define SECONDS_MAX   6 /* JOIN_MS, and what one round takes. */
+#define SECONDS_MAX   6 /* JOIN_MS, and the time of one round. */
 #define NEWCOMERS_MAX 40
 
 static struct {
     struct input *input;
     struct share share;
     uint64_t began_ns, now_ns;
-    uint32_t callers; /* That wait to be accepted. */
+    uint32_t callers; /* Callers that wait to be accepted. */
     char list[8192];
     size_t list_read;
-    bool running; /* Else all this is the fuzzer's own. */
+    bool running; /* False: the clock and the calls are the fuzzer's own. */
 } world;
 
 /* -- The kernel ---------------------------------------------------------------------------------*/
@@ -77,7 +77,7 @@ static struct fake_socket *ours(int fd)
     return socket;
 }
 
-/* Rarely, so that most inputs come far. */
+/* The kernel refuses rarely, so that most inputs come far. */
 static bool refuses(int first)
 {
     static const int errors[] = {EADDRINUSE, EMFILE, ENOBUFS, ENOMEM, EACCES, EPERM, EAGAIN};
@@ -120,7 +120,7 @@ static void list_one(FILE *list, int inode, const char *rest)
     fprintf(list, " 1: 0100007F:12B7 00000000:0000 07 0:0 00:0 0 1000 0 %d%s\n", inode, rest);
 }
 
-/* Each of ours, mostly; the choice says what is wrong with the list. */
+/* The list mostly has each socket of ours; the choice names the error in it. */
 static long open_list(void)
 {
     const uint8_t choice = take(world.input);
@@ -278,7 +278,7 @@ int __wrap_local_accept(int listener)
     return fake_open();
 }
 
-/* A newcomer gets all of them. */
+/* A newcomer gets all descriptors. */
 bool __wrap_local_send(int socket, const void *bytes, size_t count, const int *fds,
                        uint32_t fd_count)
 {
@@ -293,7 +293,7 @@ bool __wrap_local_send(int socket, const void *bytes, size_t count, const int *f
     return !refuses(EAGAIN);
 }
 
-/* All that a member gives, mostly; or fewer, or another version's word, or the end. */
+/* Mostly all descriptors that a member gives; or fewer, or another version's number, or the end. */
 ssize_t __wrap_local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count)
 {
     const uint8_t choice = take(world.input);

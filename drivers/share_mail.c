@@ -127,8 +127,8 @@ size_t share_collect(struct share *share, void *handover, size_t bytes_max)
             return (size_t)received;
         }
         if (received >= 0 || (errno != EAGAIN && errno != EINTR)) {
-            descriptor_close(event.data.fd); /* The sender is gone, or its message makes no
-                                                sense. */
+            /* The sender is gone, or its message makes no sense. */
+            descriptor_close(event.data.fd);
         }
     }
     return 0;

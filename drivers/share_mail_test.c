@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What a member reads of another is handed on, once, whole, and only there; a handover that
- *         is wrong in any way does no harm.
+ * Goal    Packets that a member reads for another one are handed on to that one, once and whole; a
+ *         handover that is wrong in any way does no harm.
  * Method  Two members of one process, a stranger's packets, and a model that judges handovers.
  */
 #include "tests/share_stranger.h"
@@ -45,7 +45,7 @@ static void open_pair(struct pair *pair)
 {
     char error[256];
     assert_true(address_find(&pair->sets[0], own_address(), error, sizeof(error)));
-    /* The second one is admitted by the first one, who must be awake meanwhile. */
+    /* The first member admits the second one, and must be awake meanwhile. */
     const pid_t helper = fork();
     if (helper == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -85,7 +85,7 @@ static uint32_t serve_mail(struct pair *pair, int which, struct inbox *inbox)
     return inbox->count - before;
 }
 
-/* The first one reads the second one's socket, as if both had the same. */
+/* The first member reads the second one's socket, as if both had the same. */
 static void read_of_other(struct pair *pair, struct inbox *inbox)
 {
     struct address swapped = pair->sets[0].entries[0];
@@ -114,7 +114,8 @@ static void test_letters(void **state)
     close_pair(&pair);
 }
 
-/* Whoever reads the common socket keeps what is its own and what is anybody's. */
+/* A member that reads the common socket keeps packets of its own and packets that any member may
+ * take. */
 static void test_common_socket(void **state)
 {
     (void)state;
@@ -124,8 +125,8 @@ static void test_common_socket(void **state)
     open_pair(&pair);
     const int common = share_common_socket(pair.sets[0].entries[0].share);
     const int also_common = share_common_socket(pair.sets[1].entries[0].share);
-    /* Ids of the two members, and of a slot that no process has. An id of 0, also in slot 0, would
-     * be no id. */
+    /* Ids of the two members, and an id of a slot that no process has. An id of 0, also in slot 0,
+     * would be no id. */
     const uint32_t nobody = pair.sets[0].slot + pair.sets[1].slot + 1 + SHARE_SOCKETS;
     const uint32_t ids[3] = {pair.sets[0].slot << 24 | 7, pair.sets[1].slot << 24 | 7,
                              nobody << 24 | 7};
@@ -147,7 +148,7 @@ static void test_common_socket(void **state)
     close_pair(&pair);
 }
 
-/* An owner that takes nothing loses what is too much, and only that. */
+/* An owner that takes nothing loses the packets that are too many, and no others. */
 static void test_full_mailbox(void **state)
 {
     (void)state;
@@ -170,7 +171,8 @@ static void test_full_mailbox(void **state)
     close_pair(&pair);
 }
 
-/* A connection comes when this process may open nothing more: it waits, and so does nobody here. */
+/* A connection comes when this process may open no more descriptors: the connection waits, but this
+ * process does not. */
 static void test_no_descriptor_left(void **state)
 {
     (void)state;
@@ -192,7 +194,7 @@ static void test_no_descriptor_left(void **state)
     close_pair(&pair);
 }
 
-/* A process that cannot open a connection does not know that nobody is there. */
+/* A process that cannot open a connection does not conclude that nobody is there. */
 static void test_no_descriptor_for_a_connection(void **state)
 {
     (void)state;
@@ -217,7 +219,8 @@ static void test_no_descriptor_for_a_connection(void **state)
     close_pair(&pair);
 }
 
-/* The owner is gone: nobody's. Another one comes to its slot: its packets, on a new connection. */
+/* The owner is gone: the packets are nobody's. Another process comes to its slot: it gets them, on
+ * a new connection. */
 static void test_owner_changes(void **state)
 {
     (void)state;
@@ -228,7 +231,7 @@ static void test_owner_changes(void **state)
     send_packet(pair.fd, share->slot << 16 | 99, 1);
     read_of_other(&pair, &first);
     assert_int_equal(serve_mail(&pair, 1, &second), 1);
-    /* What the kernel does when a process ends. */
+    /* Here we do what the kernel does when a process ends. */
     struct epoll_event event;
     while (epoll_wait(share->mail, &event, 1, 0) == 1) {
         descriptor_close(event.data.fd);
@@ -248,7 +251,7 @@ static void test_owner_changes(void **state)
     send_packet(pair.fd, share->slot << 16 | 99, 2);
     read_of_other(&pair, &first);
     assert_int_equal(pair.ports[0]->counters.no_process, 1);
-    /* A newcomer in the same slot: claimed until it is that one. */
+    /* A newcomer takes the same slot: we claim slots until it is that one. */
     char error[256];
     const uint32_t slot = share->slot;
     for (int tries = 0; tries < 100000; tries++) {
@@ -282,7 +285,7 @@ struct judge {
     uint32_t slot, count;
 };
 
-/* What a handover brings to the engine is any packet, but long enough and for us. */
+/* A handover brings any packets to the engine, but they are long enough and for us. */
 static void judge(void *context, const struct udp_datagram *datagram)
 {
     struct judge *judge = context;
@@ -309,7 +312,7 @@ static void put_wrong_letter(struct prng *prng, uint32_t slot, uint8_t *bytes, s
     }
 }
 
-/* Whoever of our user connects to a slot may send anything. */
+/* A process of our user that connects to a slot may send anything. */
 static void test_wrong_letters(void **state)
 {
     (void)state;

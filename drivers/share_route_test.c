@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Every packet has one owner: by the slot of its QPN, or by the id an answer names.
+ * Goal    Every packet has one owner: by the slot of its QPN, or by the id that an answer names.
  * Method  All slots; all messages of communication management, whole and cut off.
  */
 #include "tests/share_stranger.h"
@@ -20,7 +20,7 @@ static void test_routes(void **state)
         assert_true(route.mine && !route.nobody);
         route = share_route(5, packet, 276);
         assert_true(!route.mine && !route.nobody && route.slot == 0x2a);
-        /* Cut off before the id: whoever has it judges it. */
+        /* The MAD is cut off before the id: the process that has it judges it. */
         assert_true(share_route(5, packet, 20 + 31).mine);
     }
     put_mad(packet, 0x18, 0x2a000007, 0);
@@ -30,7 +30,7 @@ static void test_routes(void **state)
     put_mad(packet, 0x13, 0x05000001, 0x00000007);
     assert_int_equal(share_slot_of_mad(packet + 20, 256), 0);
     assert_int_equal(share_route(5, packet, 276).slot, 0);
-    /* From a peer that gave up before it learned our id. */
+    /* This MAD comes from a peer that gave up before it learned our id. */
     put_mad(packet, 0x12, 0x2a000007, 0);
     assert_true(share_route(5, packet, 276).mine);
     assert_int_equal(share_slot_of_mad(packet + 20, 256), LOCAL_NO_SLOT);

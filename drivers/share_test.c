@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Processes that share an address each get what is for their queue pairs, whoever of them
- *         came first, died, or is stopped; a port that is not to be shared is an error in words.
- * Method  Members are children that admit newcomers and tell what they receive; the test is a
- *         stranger with a plain socket.
+ * Goal    Processes that share an address each get the packets for their queue pairs, also when the
+ *         first one of them has ended, or some are stopped; a port that is not to be shared is an
+ *         error in words.
+ * Method  Members are children that admit newcomers and tell what they receive; the test itself is
+ *         a stranger with a plain socket.
  */
 #include "tests/share_stranger.h"
 
@@ -39,7 +40,8 @@ static void test_every_slot_has_its_socket(void **state)
             assert_int_equal(recv(expected, packet, sizeof(packet), MSG_DONTWAIT), PACKET_BYTES);
         }
     }
-    /* What is nobody's in particular; a packet too short to have a queue pair, too. */
+    /* Packets that belong to no single process, and packets that are too short to name a queue
+     * pair. */
     const uint32_t common[3] = {0, 1, 0xffffff};
     for (int i = 0; i < 3; i++) {
         send_packet(fd, common[i], 0);
@@ -145,7 +147,7 @@ static void stop_member(const struct child *child)
     assert_true(WIFSTOPPED(status));
 }
 
-/* Every living member gets its own. */
+/* Each living member gets its own packets. */
 static void check_delivery(int fd, const struct child *children, int count, uint32_t *tag)
 {
     for (int i = 0; i < count; i++) {
@@ -158,8 +160,8 @@ static void check_delivery(int fd, const struct child *children, int count, uint
     }
 }
 
-/* All start at once: one of them makes the sockets. Then each in turn is killed and replaced, the
- * one who made them too. */
+/* All members start at once, and one of them makes the sockets. Then each one in turn is killed and
+ * replaced, also the one that made the sockets. */
 static void test_members_come_and_go(void **state)
 {
     (void)state;
@@ -219,7 +221,7 @@ static void test_stopped_members(void **state)
     for (int i = 0; i < 3; i++) {
         stop_member(&children[i]);
     }
-    /* The fourth admits, and gets its packets. */
+    /* The fourth member is not stopped: it admits newcomers, and gets its packets. */
     assert_true(address_find(&set, own_address(), error, sizeof(error)));
     address_release(&set);
     check_delivery(fd, children + 3, 1, &tag);
@@ -255,7 +257,7 @@ static void test_port_taken(void **state)
     }
 }
 
-/* A socket that comes later gets nothing, and is noticed by who looks. */
+/* A socket of another program that comes later gets nothing, and a member that looks notices it. */
 static void test_intruder(void **state)
 {
     (void)state;
@@ -283,7 +285,7 @@ static void test_intruder(void **state)
     address_release(&set);
 }
 
-/* Sockets of the port, at other addresses, that come and go as fast as they can. */
+/* Opens and closes sockets of the port, at other addresses, as fast as it can. */
 static void be_busy(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -303,7 +305,8 @@ static void be_busy(void)
     }
 }
 
-/* None of them is taken for an intruder, though the list of sockets is never the same. */
+/* None of those sockets is taken for an intruder, though the list of sockets changes all the
+ * time. */
 static void test_busy_machine(void **state)
 {
     (void)state;
@@ -324,7 +327,7 @@ static void test_busy_machine(void **state)
     assert_string_equal(error, "");
 }
 
-/* Another user is kept out of the address, and away from a member's slot. */
+/* Another user cannot join the address, nor connect to a member's slot. */
 static void be_another_user(const struct address_set *members)
 {
     char error[256] = "";
@@ -336,7 +339,7 @@ static void be_another_user(const struct address_set *members)
                 !address_find(&set, own_address(), error, sizeof(error)) &&
                 strstr(error, "another user") != NULL && local_dial(&name, &pid) < 0 &&
                 errno == EPERM;
-    /* One that does not ask who is there is not heard. */
+    /* A process of another user that connects without looking who listens is not heard. */
     const struct share_handover handover = {.magic = SHARE_MAGIC_HANDOVER};
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     good = good && connect(fd, (const struct sockaddr *)&name.address, name.bytes) == 0 &&
@@ -386,7 +389,7 @@ static void test_all_slots(void **state)
         assert_true(share_claim_slot(&one, 1, error, sizeof(error)));
         assert_false(used[one->slot]);
         used[one->slot] = true;
-        /* Two of one socket only when every socket has one. */
+        /* Two slots share a socket only when each socket has a slot. */
         assert_true(one->slot / SHARE_SOCKETS == i / SHARE_SOCKETS);
     }
     for (uint32_t i = 0; i < SHARE_SLOTS; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_board_fuzz - what a peer's board says of its memory, while the peer writes it.
+ * shm_board_fuzz - verdicts by a peer's board, while the peer writes it.
  *
- * Goal    Whatever stands on a board, and whenever it changes, each word is read once (the number
- *         of an entry once more behind its copy), and what is found to be allowed lies within one
- *         range that does not wrap. While nothing changes, the verdict is that of a plain search.
+ * Goal    Whatever a board contains, and whenever it changes, each word is read once (the number of
+ *         an entry once more after its copy), and an access that is allowed lies within one range
+ *         that does not wrap. While nothing changes, the verdict is that of a plain search.
  * Method  The input lays entries of queue pairs and regions where a key or a number leads, plans
  *         changes for after some of our reads (tests/fuzz/hostile_memory.h), and then asks.
  */
@@ -15,13 +15,13 @@
 
 static struct shm_board board __attribute__((aligned(4096)));
 
-/* Few numbers, so that entries are found. */
+/* There are few numbers, so that entries are found. */
 static const uint32_t numbers[] = {0, 1, 2, SHM_BOARD_QPS - 1, SHM_BOARD_QPS + 1, 0xffffff};
 static const uint32_t keys[] = {0, 0x100, 0x101, 0x200, 0xffffff00, 0x12345678};
 
 static const struct gid peers[] = {{.bytes = {[15] = 1}}, {.bytes = {[15] = 2}}};
 
-/* Where shm_board.c looks. */
+/* The places where shm_board.c looks. */
 static uint32_t region_place(uint32_t key, uint32_t attempt)
 {
     return ((key >> 8) * 0x9e3779b1u + attempt) & (SHM_BOARD_REGIONS - 1);
@@ -108,7 +108,7 @@ static struct shm_reach reach_of(struct input *input)
     };
 }
 
-/* -- What may be --------------------------------------------------------------------------------*/
+/* -- The model ----------------------------------------------------------------------------------*/
 
 static const struct shm_board_qp *find_qp(uint32_t number)
 {
@@ -132,7 +132,7 @@ static const struct shm_board_region *find_region(uint32_t key)
     return NULL;
 }
 
-/* The terms of the connection. */
+/* Do both ends agree on the terms of the connection? */
 static bool agrees(const struct shm_board_qp *qp, const struct shm_reach *reach)
 {
     const uint32_t mtu_bytes = 128u << (qp->grant >> SHM_MTU_SHIFT & 7);
@@ -143,7 +143,7 @@ static bool agrees(const struct shm_board_qp *qp, const struct shm_reach *reach)
             reach->source.terms.reads <= qp->state >> SHM_READS_SHIFT);
 }
 
-/* The rule, written once more: for a board that stands still. */
+/* The rule, written a second time, for a board that does not change. */
 static bool may_reach(const struct shm_reach *reach)
 {
     const struct shm_board_qp *qp = find_qp(reach->number);
@@ -167,7 +167,7 @@ static bool may_reach(const struct shm_reach *reach)
            reach->access.address - region->start <= region->bytes - reach->access.bytes;
 }
 
-/* The first word, the number of the entry, is looked at once more behind the copy. */
+/* The first word, the number of the entry, is read once more after the copy. */
 static void check_reads(size_t first, size_t entry_bytes)
 {
     for (size_t i = 0; i < SHM_BOARD_PROBES * entry_bytes && first + i < sizeof(board); i++) {

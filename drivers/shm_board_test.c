@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A local peer may reach by itself what packets may reach, as far as it stands on the
- *         board, and nothing else; and what was taken off a board is not there any more.
- * Method  Random queue pairs, keys and accesses. Each is judged by the engine, whose verdict is
- *         read off its counters and moves; by the board on which they were put up; and by the model
- *         of tests/reach_model.h. Then entries that change while a peer copies them: its copy stops
- *         at the end of a page that is out of reach until then.
+ * Goal    A local peer may reach by itself the memory that packets may reach, as far as the board
+ *         has it, and no other; an entry that was taken off a board is not there any more.
+ * Method  Random queue pairs, keys and accesses. Each is judged by the engine, whose verdict shows
+ *         in its counters and moves; by the board that has them; and by the model of
+ *         tests/reach_model.h. Then entries change while a peer copies them: its copy stops at the
+ *         end of a page that is out of reach until then.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,10 +45,10 @@ struct bench {
     struct region region, window;
     struct qp *qp;
     void *qp_memory;
-    uint32_t key; /* What the peer asks by. */
+    uint32_t key; /* The key by which the peer asks. */
     struct modelled_qp qp_model;
     struct modelled_key key_model;
-    struct region_request region_model; /* Behind a window. */
+    struct region_request region_model; /* The region behind a window. */
 };
 
 static struct gid gid_of(uint8_t last)
@@ -181,7 +181,7 @@ static struct region_request random_request(struct bench *bench)
     return request;
 }
 
-/* Around the queue pair's own window, or another's. */
+/* Binds a window of the queue pair itself, or of another one. */
 static void bind_window(struct bench *bench, struct region_table *table, enum region_kind kind)
 {
     static const char other;
@@ -257,7 +257,7 @@ static struct modelled_access random_access(struct bench *bench)
     return access;
 }
 
-/* What a judge says. */
+/* The verdict of a judge. */
 struct answer {
     enum reach_verdict verdict;
     uint64_t memory; /* If allowed, and not for 0 bytes. */
@@ -286,7 +286,7 @@ static enum reach_verdict reason_of(struct bench *bench)
     enum reach_verdict verdict = REACH_ALLOWED;
     for (size_t i = 0; i < COUNT_OF(reasons); i++) {
         if (nic_counters(bench->nic)->values[reasons[i].counter] != 0) {
-            assert_int_equal(verdict, REACH_ALLOWED); /* One reason only. */
+            assert_int_equal(verdict, REACH_ALLOWED); /* There is only one reason. */
             verdict = reasons[i].verdict;
         }
     }
@@ -300,7 +300,7 @@ static uint64_t memory_read(struct bench *bench)
     return departure.segment_count == 0 ? 0 : departure.segments[0].address;
 }
 
-/* A packet of the peer's is made and judged by the NIC. */
+/* Makes a packet of the peer, which the NIC judges. */
 static struct answer ask_engine(struct bench *bench, const struct modelled_access *access)
 {
     const bool read = access->rights == ACCESS_REMOTE_READ;
@@ -388,7 +388,7 @@ static struct answer expected_of_engine(const struct bench *bench,
     return (struct answer){verdict, verdict == REACH_ALLOWED ? segment.address : 0};
 }
 
-/* What cannot be reached directly is not there. */
+/* A queue pair or key that cannot be reached directly is not on the board. */
 static struct answer expected_of_board(const struct bench *bench,
                                        const struct modelled_access *access)
 {
@@ -489,8 +489,8 @@ static void test_peers_go_by_the_rule(void **state)
     assert_true(seen[REACH_ALLOWED] > SEEDS / 10);
 }
 
-/* Whatever both know, without the model: the board lets nobody reach what packets could not, and
- * says the same about what stands on it. */
+/* Compares board and engine without the model: the board allows no access that packets would not
+ * have, and says the same about the entries that it has. */
 static void test_both_say_the_same(void **state)
 {
     struct bench *bench = *state;
@@ -511,9 +511,9 @@ static void test_both_say_the_same(void **state)
     assert_true(same > SEEDS / 4 && allowed > SEEDS / 10);
 }
 
-/* -- What was taken off -------------------------------------------------------------------------*/
+/* -- Entries that were taken off ----------------------------------------------------------------*/
 
-/* A connection of RC that grants everything, and a region of it. */
+/* Makes a connection of RC that grants all accesses, and a region of it. */
 static void begin_open(struct bench *bench, uint64_t seed)
 {
     begin(bench, seed);
@@ -578,7 +578,7 @@ static void test_a_range_that_wraps(void **state)
     end(bench);
 }
 
-/* -- What changes meanwhile ---------------------------------------------------------------------*/
+/* -- Entries that change meanwhile --------------------------------------------------------------*/
 
 /* The board begins here in its first page: then the entry 100 of the regions and the entry 125 of
  * the queue pairs lie across the ends of pages. */
@@ -589,7 +589,7 @@ enum {
     QP_ACROSS = 125,
 };
 
-/* What comes to the place of an entry while a peer copies it. */
+/* The entry that takes the place of another one while a peer copies that. */
 static struct {
     uint8_t *page; /* Not accessible until then. */
     struct shm_board_region *region;
@@ -613,8 +613,8 @@ static void on_fault(int signal)
     }
 }
 
-/* Asks while the entry's second page is out of reach. Returns the verdict; it was looked up before
- * the change and is judged behind it. */
+/* Asks while the entry's second page is out of reach. Returns the verdict; the entry was found
+ * before the change, and is judged after it. */
 static enum reach_verdict ask_meanwhile(struct bench *bench, uint32_t key, const void *entry)
 {
     meanwhile.page = (uint8_t *)(((uintptr_t)entry | (PAGE - 1)) + 1);
@@ -625,7 +625,7 @@ static enum reach_verdict ask_meanwhile(struct bench *bench, uint32_t key, const
     return verdict;
 }
 
-/* A connection of RC, put up by hand at the place of its number. */
+/* Puts a connection of RC on the board by hand, at the place of its number. */
 static struct shm_board_qp *put_up_qp(struct shm_board *board)
 {
     struct shm_board_qp *entry = &board->qps[QP_ACROSS];
@@ -656,7 +656,7 @@ static struct shm_board_region *put_up_region(struct bench *bench)
 }
 
 /* A peer may be held up between any two words of an entry, until another entry has come to the
- * place: what it copied then is of both, and does not count. */
+ * place: its copy is of both entries then, and does not count. */
 static void test_a_copy_is_of_one_entry(void **state)
 {
     struct bench *bench = *state;
@@ -688,7 +688,7 @@ static void test_a_copy_is_of_one_entry(void **state)
     assert_int_equal(verdicts[3], REACH_UNKNOWN_QP);
 }
 
-/* -- What is counted ----------------------------------------------------------------------------*/
+/* -- Counters -----------------------------------------------------------------------------------*/
 
 static struct shm_port *open_port(const struct gid *gid)
 {
@@ -706,7 +706,7 @@ static void serve(struct shm_port *port)
     }
 }
 
-/* A way from one port to another one of this process. */
+/* A link from one port to another one of this process. */
 struct way {
     struct shm_port *port, *target;
     struct link *link;
@@ -732,7 +732,7 @@ static void open_way(struct way *way, struct bench *bench)
     way->number = qp_number(bench->qp);
 }
 
-/* The next access is to 8 bytes of a region like that, by its key and `address`. */
+/* Lets the next access be to 8 bytes of a region like this, by its key and `address`. */
 static void aim(struct way *way, struct pd *pd, uint64_t memory, uint32_t access, uint64_t address)
 {
     way->region = (struct region){.pd = pd,
@@ -747,7 +747,7 @@ static void aim(struct way *way, struct pd *pd, uint64_t memory, uint32_t access
     way->direct.bytes = way->direct.message_bytes = 8;
 }
 
-/* A WRITE, or a READ, by the requester itself, raises this counter. */
+/* Expects that a WRITE, or a READ, by the requester itself raises this counter. */
 static void expect_counted(struct way *way, uint32_t right, const uint64_t *counter)
 {
     static uint8_t local[8];
@@ -788,7 +788,7 @@ static void drain(struct shm_port *port)
     }
 }
 
-/* Each reason why packets go instead, by its name. The queue pair is its own peer. */
+/* Each reason why packets go instead is counted by its name. The queue pair is its own peer. */
 static void test_reasons_are_counted(void **state)
 {
     struct bench *bench = *state;
@@ -813,9 +813,10 @@ static void test_reasons_are_counted(void **state)
     expect_counted(&way, ACCESS_REMOTE_READ, &refused[REACH_WRONG_DOMAIN]);
     aim(&way, &bench->pds[0], theirs, ACCESS_REMOTE_READ, 0x1000);
     expect_counted(&way, ACCESS_REMOTE_WRITE, &refused[REACH_FORBIDDEN]);
-    aim(&way, &bench->pds[0], theirs, ACCESS_REMOTE_ATOMIC, 0x1000); /* Nothing for a board. */
+    /* Atomics are not for a board. */
+    aim(&way, &bench->pds[0], theirs, ACCESS_REMOTE_ATOMIC, 0x1000);
     expect_counted(&way, ACCESS_REMOTE_WRITE, &refused[REACH_UNKNOWN_KEY]);
-    aim(&way, &bench->pds[0], 8, REMOTE, 0x1000); /* Where no memory is. */
+    aim(&way, &bench->pds[0], 8, REMOTE, 0x1000); /* There is no memory at that address. */
     expect_counted(&way, ACCESS_REMOTE_WRITE, &counters->failed);
     assert_int_equal(counters->done, 2);
     shm_port_disown(way.target);
@@ -825,7 +826,8 @@ static void test_reasons_are_counted(void **state)
 }
 
 /* The first PSN is compared with what the peer expects; those behind it follow, until either queue
- * pair is modified. While the peer has not read what was sent, nobody knows what it expects. */
+ * pair is modified. While the peer has not read the packets that were sent, nobody knows which PSN
+ * it expects. */
 static void test_psns_agree_first(void **state)
 {
     struct bench *bench = *state;
@@ -843,7 +845,7 @@ static void test_psns_agree_first(void **state)
     expect_counted(&way, ACCESS_REMOTE_WRITE, other);
     way.psn = ROCE_24_BITS;
     expect_counted(&way, ACCESS_REMOTE_READ, other);
-    /* A system call of its own, and so a window of its own. */
+    /* The look-up takes a system call of its own, and so a window of its own. */
     const uint32_t windows = windows_of(&way);
     way.psn = 0;
     expect_counted(&way, ACCESS_REMOTE_WRITE, &counters->done);

@@ -2,12 +2,12 @@
  *
  * shm_connect_fuzz - processes that connect to our rings, or that we connect to, and say anything.
  *
- * Goal    Whoever calls, greets, answers, hangs up or goes, in whatever order, no assertion fails,
- *         an inbound ring exists for a whole greeting only, each descriptor is closed once, and
- *         each piece of memory is given back once.
- * Method  The sockets are fakes (tests/fuzz/fake_sockets.h), and what a peer hands over is memory
- *         of ours, whose seals and size the input judges. The input is a sequence of steps: a call,
- *         a message with descriptors or without, a hang-up, a doorbell; a link of ours, a round of
+ * Goal    Whichever peers call, greet, answer, hang up or go, in whatever order, no assertion
+ *         fails, an inbound ring exists for a whole greeting only, each descriptor is closed once,
+ *         and each piece of memory is given back once.
+ * Method  The sockets are fakes (tests/fuzz/fake_sockets.h), and a peer hands over memory of ours,
+ *         whose seals and size the input chooses. The input is a sequence of steps: a call, a
+ *         message with descriptors or without, a hang-up, a doorbell; a link of ours, a round of
  *         serving.
  */
 #include <errno.h>
@@ -33,9 +33,9 @@ static struct {
     struct input *input;
     struct shm_port *port;
     int listener;
-    uint32_t callers; /* That wait to be accepted. */
+    uint32_t callers; /* Callers that wait to be accepted. */
     void *maps[MAPS_MAX];
-    uint32_t made; /* Inbound rings, ever: greetings that were whole. */
+    uint32_t made; /* All inbound rings so far: greetings that were whole. */
     bool poor;     /* The kernel gives nothing at present. */
 } world;
 
@@ -201,7 +201,7 @@ static long wait_for_events(struct epoll_event *events, long room)
     return count;
 }
 
-/* recvfrom: doorbells are as good as any message. */
+/* recvfrom, by which we read doorbells: any message can be one. */
 static long read_bell(int fd)
 {
     struct fake_socket *socket = fake_socket_of(fd);
@@ -230,7 +230,7 @@ long __wrap_syscall(long number, ...)
 
 /* -- Memory -------------------------------------------------------------------------------------*/
 
-/* Stands for a ring or a board: the head of it, which alone is looked at here. */
+/* Makes the head of a ring or a board, the only part that is looked at here. */
 static void *map_something(size_t bytes)
 {
     for (uint32_t i = 0; i < MAPS_MAX; i++) {
@@ -364,7 +364,7 @@ static void close_inbound(uint8_t which)
     }
 }
 
-/* Few idle links stay. */
+/* Only a few idle links stay. */
 static void release(struct link *link)
 {
     link_table_release(&world.port->links, link);
@@ -412,7 +412,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     while (input.count > 0) {
         step(&input);
     }
-    /* All go, or we do while they are there. */
+    /* All peers go, or we go while they are there. */
     for (uint32_t i = 0; i < FAKE_COUNT && (count & 1) != 0; i++) {
         struct fake_socket *socket = fake_socket_of(FAKE_FIRST + (int)i);
         socket->hung_up = socket->open;

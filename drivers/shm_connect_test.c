@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A ring leads to processes of our user alone, also if one of them becomes another user's,
- *         and however many processes of other users keep its listener busy.
+ * Goal    A ring leads to processes of our user alone, also if one of them becomes another user,
+ *         and also if processes of other users keep its listener busy.
  * Method  Two ports of one process or of two, served by hand, and children that become another
  *         user, which needs root.
  */
@@ -22,7 +22,7 @@
 
 #define NOBODY 65534 /* A user without any rights. */
 
-/* Addresses no live NIC draws. */
+/* Addresses that no live NIC draws. */
 static struct gid gid_of(uint8_t number)
 {
     struct gid gid = {{0xfd, number}};
@@ -47,7 +47,7 @@ static void need_root(void)
     }
 }
 
-/* It ends when the other end of `end` is closed. */
+/* The child ends when the other end of `end` is closed. */
 static pid_t open_and_become_another_user(const struct gid *gid, int ready, const int end[2])
 {
     const pid_t child = fork();
@@ -82,7 +82,7 @@ static void test_peer_that_became_another_user(void **state)
     close(ready[1]);
 }
 
-/* The listener may have been taken over by a child of the process, whoever that is. */
+/* A child of the process may still hold its listener. */
 static void test_peer_that_ended(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void test_peer_that_ended(void **state)
     close(pair[1]);
 }
 
-/* Until there is no place. Returns how many. */
+/* Calls until there is no place. Returns the number of calls. */
 static int call_as_another_user(const struct gid *gid)
 {
     const struct local_name name = shm_name(SHM_LAYOUT, gid, LOCAL_NO_SLOT);
@@ -129,7 +129,7 @@ static int call_as_another_user(const struct gid *gid)
     return status;
 }
 
-/* That is no reason to take the peer for absent; and it has places again after one turn. */
+/* A full queue does not mean that the peer is absent, and it has places again after one turn. */
 static void test_queue_that_others_fill(void **state)
 {
     (void)state;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Shared memory keeps its size and its mark; memory of any other size, mark or seals is not
- *         mapped; and a descriptor that is for reading never leads to writing.
- * Method  Memory made by shm_memory_make, and by the test in each way that is wrong, as a table.
+ *         mapped; and a descriptor for reading never lets anybody write.
+ * Method  Memory that shm_memory_make makes, and a table of memory that the test makes in each
+ *         wrong way.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +55,7 @@ static void test_both_see_the_same(void **state)
     }
 }
 
-/* Nobody changes the size, and no more seals come. */
+/* Nobody can change the size, or add seals. */
 static void test_sealed(void **state)
 {
     (void)state;
@@ -138,7 +139,7 @@ static void test_no_memory_at_all(void **state)
     close(pair[1]);
 }
 
-/* An error leaves nothing open. */
+/* An error leaves no descriptor open. */
 static void test_limits(void **state)
 {
     (void)state;
@@ -155,7 +156,8 @@ static void test_limits(void **state)
     assert_int_equal(errno, EFBIG);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &files), 0);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &one), 0);
-    assert_int_equal(shm_memory_make("test", BYTES, true, &map), -1); /* It needs two. */
+    /* It needs two descriptors. */
+    assert_int_equal(shm_memory_make("test", BYTES, true, &map), -1);
     assert_int_equal(errno, EMFILE);
     const int again = dup(0);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &open), 0);

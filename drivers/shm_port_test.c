@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What one shared-memory port sends another receives, in order, whatever the sizes; full
- *         rings hold back, lost peers are noticed, and a hostile producer harms nobody.
+ * Goal    Packets that one shared-memory port sends reach the other one in order, whatever their
+ *         sizes; full rings hold packets back, lost peers are noticed, and a hostile producer harms
+ *         nobody.
  * Method  Two ports of one process, served by hand. The hostile one writes random bytes all over
  *         the ring that it shares.
  */
@@ -34,9 +35,10 @@ struct bench {
     struct shm_port *a, *b;
     struct link *link; /* From a to b. */
     uint8_t *memory;
-    struct prng sending, checking; /* The same numbers, drawn when sent and when received. */
+    struct prng sending, checking; /* Both draw the same numbers, when packets are sent and when
+                                      they are received. */
     uint64_t sent, received;
-    uint8_t mads; /* Received. */
+    uint8_t mads; /* MADs that were received. */
 };
 
 static struct shm_port *open_port(const struct gid *gid)
@@ -70,7 +72,7 @@ static int setup(void **state)
     struct bench *bench = calloc(1, sizeof(*bench));
     struct prng prng;
     prng_init(&prng, 1);
-    /* A process of its own for every GID: addresses no live NIC draws. */
+    /* Each process has GIDs of its own, which no live NIC draws. */
     const uint32_t salt = (uint32_t)getpid();
     for (int i = 0; i < 2; i++) {
         bench->gids[i] = (struct gid){{0xfd, (uint8_t)i}};
@@ -170,10 +172,10 @@ static void test_many_laps(void **state)
     while (shm_port_receive(bench->b, 1000, compare, bench, NULL) > 0) {
     }
     assert_true(bench->received == bench->sent);
-    assert_true(full > 10); /* The test did see full rings. */
+    assert_true(full > 10); /* The test has seen full rings. */
 }
 
-/* More such packets than the ring has room for. */
+/* There are more such packets than the ring has room for. */
 static void test_payload_that_is_not_there(void **state)
 {
     struct bench *bench = *state;
@@ -194,7 +196,7 @@ static void test_payload_that_is_not_there(void **state)
     munmap(gone, 4096);
 }
 
-/* -- What stands for the IP header --------------------------------------------------------------*/
+/* -- Bytes that stand for the IP header ---------------------------------------------------------*/
 
 struct datagram {
     struct inet_variant variant;
@@ -211,7 +213,8 @@ static void compare_datagram(void *context, const struct shm_record *record)
     expected->seen++;
 }
 
-/* Datagrams of all sizes about those that fit into a slot; of a connection nobody sees it. */
+/* Datagrams of all sizes around the largest that fits into a slot; packets of a connection do not
+ * carry it. */
 static void test_variants(void **state)
 {
     struct bench *bench = *state;
@@ -244,7 +247,7 @@ static void test_variants(void **state)
 
 #define MAD_PACKET_BYTES (ROCE_BTH_BYTES + 8 + 256 + ROCE_ICRC_BYTES)
 
-/* The number of each in its first bytes, but for the opcode. */
+/* The first bytes of each, behind the opcode, have its number. */
 static bool transmit_mad(struct bench *bench, uint8_t number)
 {
     uint8_t bytes[MAD_PACKET_BYTES];
@@ -261,7 +264,7 @@ static void compare_mad(void *context, const struct shm_record *record)
         return;
     }
     assert_int_equal(record->header_bytes + record->payload_bytes, MAD_PACKET_BYTES);
-    assert_true(bench->received == bench->sent); /* Behind all others. */
+    assert_true(bench->received == bench->sent); /* It comes behind all others. */
     const uint8_t number = record->header[1];
     assert_int_equal(number, bench->mads++);
     for (uint32_t i = 0; i < record->payload_bytes; i++) {
@@ -269,8 +272,8 @@ static void compare_mad(void *context, const struct shm_record *record)
     }
 }
 
-/* A ring full of packets of whatever size has room for some: the word that ends a connection may be
- * the last of its process. */
+/* A ring that is full of packets of any size has room for some management packets: the message that
+ * ends a connection may be the last one of its process. */
 static void test_room_for_management(void **state)
 {
     struct bench *bench = *state;
@@ -312,8 +315,8 @@ static void count_whole(void *context, const struct shm_record *record)
     *whole += record->header_bytes + record->payload_bytes == ROCE_PACKET_BYTES_MAX;
 }
 
-/* The longest packet there is, whatever a flipped bit makes of its opcode and so of its headers:
- * the receiver judges it, and the ring goes on. */
+/* The longest packet goes through with any opcode, and so with any headers, that a flipped bit
+ * makes: the receiver judges it, and the ring goes on. */
 static void test_any_opcode(void **state)
 {
     struct bench *bench = *state;
@@ -340,15 +343,15 @@ static void test_doorbell(void **state)
     assert_false(readable(bench->b));
     transmit(bench);
     shm_port_flush(bench->a);
-    assert_true(readable(bench->b)); /* Rung. */
+    assert_true(readable(bench->b)); /* The bell was rung. */
     shm_port_serve(bench->b);
     shm_port_wake(bench->b);
     assert_true(shm_link_peer_awake(bench->link));
     assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
     transmit(bench);
     shm_port_flush(bench->a);
-    assert_false(readable(bench->b));       /* Awake: no system call. */
-    assert_false(shm_port_sleep(bench->b)); /* Something came meanwhile. */
+    assert_false(readable(bench->b));       /* The consumer is awake, so there is no system call. */
+    assert_false(shm_port_sleep(bench->b)); /* A packet came meanwhile. */
     shm_port_wake(bench->b);
     assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
 }
@@ -383,7 +386,7 @@ static void test_doorbell_that_is_refused(void **state)
 
 /* -- Marks --------------------------------------------------------------------------------------*/
 
-/* However many packets ago a mark was made (less than 2^32), and wherever the counts are. */
+/* A mark may be any number of packets old (less than 2^32), and the counts may be anywhere. */
 static void test_old_marks(void **state)
 {
     struct bench *bench = *state;
@@ -434,7 +437,8 @@ static void test_lost_peer_swallows(void **state)
     assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
 }
 
-/* Those that the peer left in the ring, and those that were sent to nobody. */
+/* Packets that the peer left in the ring, and packets that were sent to nobody, are counted as
+ * lost. */
 static void test_lost_packets_are_counted(void **state)
 {
     struct bench *bench = *state;
@@ -452,7 +456,7 @@ static void test_lost_packets_are_counted(void **state)
     assert_true(shm_port_counters(bench->a)->packets_lost == 9);
 }
 
-/* Also by who was gone before it was greeted. */
+/* The last packets of a peer arrive, also if it was gone before it was greeted. */
 static void test_last_words(void **state)
 {
     struct bench *bench = *state;
@@ -485,7 +489,7 @@ static void test_nobody_there(void **state)
     assert_true(strlen(error) > 0);
 }
 
-/* Two processes of one address are two peers. */
+/* Two processes that share an address are two peers. */
 static void test_slots(void **state)
 {
     struct bench *bench = *state;
@@ -535,7 +539,7 @@ static bool is_hung_up(int caller)
     return recv(caller, &word, sizeof(word), MSG_DONTWAIT) == 0;
 }
 
-/* With a ring that is as it should be: a process of that slot. */
+/* Calls as a process of that slot, with a ring that is right. True: it is let in. */
 static bool is_welcome(struct bench *bench, int32_t slot)
 {
     void *map;
@@ -567,7 +571,8 @@ static void test_slots_of_callers(void **state)
                  is_welcome(bench, INT32_MAX) || is_welcome(bench, INT32_MIN));
 }
 
-/* Who called and said nothing is not left hanging, and nothing is left of him. */
+/* When the port closes, the connection of a caller that said nothing is closed, too, and its memory
+ * is freed. */
 static void test_silent_caller(void **state)
 {
     struct bench *bench = *state;
@@ -580,8 +585,8 @@ static void test_silent_caller(void **state)
     descriptor_close(caller);
 }
 
-/* A process that calls and calls does not take all our descriptors, nor the place of those that say
- * who they are. */
+/* A process that calls again and again does not take all our descriptors, nor the places of callers
+ * that send a hello. */
 static void test_many_silent_callers(void **state)
 {
     struct bench *bench = *state;
@@ -608,7 +613,7 @@ static void test_many_silent_callers(void **state)
 
 /* -- Hostile producers --------------------------------------------------------------------------*/
 
-/* Whatever is in the ring, a record lies inside of it and is no longer than a packet. */
+/* A record lies inside the ring and is no longer than a packet, whatever the ring contains. */
 static void inspect(void *context, const struct shm_record *record)
 {
     uint32_t *sum = context;
@@ -622,7 +627,7 @@ static void inspect(void *context, const struct shm_record *record)
     }
 }
 
-/* Near what is allowed, so that many records pass and many do not. */
+/* Writes values near the limits, so that many records pass and many do not. */
 static void scribble(struct prng *prng, struct shm_slot *slot, uint32_t position)
 {
     slot->header_bytes = (uint8_t)prng_below(prng, ROCE_HEADERS_BYTES_MAX + 2);
@@ -639,7 +644,8 @@ static void scribble(struct prng *prng, struct shm_slot *slot, uint32_t position
     atomic_store(&slot->sequence, wrong ? (uint32_t)prng_next(prng) : position + 1);
 }
 
-/* A ring with something impossible in it is hung up; its producer may call again. */
+/* A ring with an impossible record is given up, and its connection closed; its producer may call
+ * again. */
 static void test_garbage_in_the_ring(void **state)
 {
     struct bench *bench = *state;
@@ -662,7 +668,7 @@ static void test_garbage_in_the_ring(void **state)
         }
         serve(bench);
         lost += bench->link->lost;
-        if (!bench->link->lost) { /* It stands still behind a sequence number that never comes. */
+        if (!bench->link->lost) { /* The ring waits for a sequence number that never comes. */
             shm_port_close(bench->b);
             bench->b = open_port(&bench->gids[1]);
             serve(bench);
@@ -671,8 +677,8 @@ static void test_garbage_in_the_ring(void **state)
     assert_true(taken > 1000 && lost > 100);
 }
 
-/* A link that nobody holds goes, and its ring with it, once what is in it was read. Whoever comes
- * again finds a new one. */
+/* A link that nobody holds goes, and its ring with it once the packets in it were read. The next
+ * caller gets a new link. */
 static void test_link_that_goes(void **state)
 {
     struct bench *bench = *state;

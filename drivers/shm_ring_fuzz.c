@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * shm_ring_fuzz - a NIC on a ring whose producer writes anything, also while we read, and on one
- *                 whose consumer does.
+ * shm_ring_fuzz - a NIC on a ring whose producer writes anything, also while we read, and on a ring
+ * whose consumer does that.
  *
  * Goal    Whatever the other process writes into the rings, and whenever, no assertion fails, the
  *         engines' invariants hold, nothing outside the region is written, a slot is read once, and
- *         the rings' books stay in order.
- * Method  The input is a sequence of steps: a packet as a producer lays it, anything in a slot,
- *         anything anywhere, now or after some of our reads (tests/fuzz/hostile_memory.h); rounds
- *         of receiving and sending, time, sleep. Packets arrive by the real live_receive.c;
- *         management datagrams reach the connection manager, whose MADs go nowhere.
+ *         the counts of the rings stay right.
+ * Method  The input is a sequence of steps: a packet as a producer writes it, any bytes in a slot
+ *         or elsewhere, now or after some of our reads (tests/fuzz/hostile_memory.h); rounds of
+ *         receiving and sending, time, sleep. Packets arrive by the real live_receive.c; management
+ *         datagrams reach the connection manager, whose MADs go nowhere.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,14 +38,14 @@ struct target {
     struct shm_port port;
     struct shm_link link;
     struct shm_inbound inbound, *inbounds[1];
-    struct shm_board own; /* Ours, that peers look at. */
-    uint32_t tail;        /* Where the producer goes on. */
+    struct shm_board own; /* Our board, which peers read. */
+    uint32_t tail;        /* The next slot of the producer. */
     uint32_t data;
 };
 
 static struct target target;
 
-/* Instead of the way to a peer: there is none. */
+/* Finds no link to a peer: there is none. */
 enum status __wrap_live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot);
 enum status __wrap_live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot)
 {
@@ -140,7 +140,8 @@ static void publish(struct shm_slot *slot)
     hostile_write(slot_at(target.tail - 1), slot, sizeof(*slot));
 }
 
-/* As shm_link_transmit lays it: headers in the slot, the payload there or in the data. */
+/* Writes a packet as shm_link_transmit does: headers in the slot, the payload there or in the
+ * data. */
 static void lay_packet(struct input *input)
 {
     const uint8_t hints = take(input), flags = take(input);
@@ -178,7 +179,7 @@ static void lay_anything(struct input *input)
     publish(&slot);
 }
 
-/* Somewhere that means something, or anywhere. */
+/* A place that has a meaning, or any place. */
 static size_t place(struct input *input)
 {
     static const size_t words[] = {
@@ -225,8 +226,8 @@ static void check(void)
     nic_target_check(&target.nic);
 }
 
-/* A slot that is taken is read once, and once more by whoever looks ahead and believes nothing; its
- * first word says that it is there, and may be asked again and again. */
+/* A slot that is taken is read once, and perhaps once more by the look ahead, which believes
+ * nothing. Its first word says that it is filled, and may be read again and again. */
 static void receive(uint32_t quantum)
 {
     const uint32_t head = target.inbound.head;
@@ -270,7 +271,7 @@ static void sleep_and_wake(void)
     (void)shm_link_is_answered_by_ring(&target.port, &target.link.link);
 }
 
-/* Something is taken off the board: the peer's window is looked at. */
+/* Takes an entry off the board, so that we look at the peer's window. */
 static void withdraw(void)
 {
     shm_note_withdrawal(&target.port);
@@ -300,7 +301,7 @@ static void send_raw(struct input *input)
     shm_port_flush(&target.port);
 }
 
-/* The consumer has taken all, or says something like it. */
+/* The consumer has taken all packets, or says some other number. */
 static void consume(uint8_t behind)
 {
     const uint32_t consumed = target.link.tail - behind;

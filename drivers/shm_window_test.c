@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What was taken off a board is settled once no peer can act on it: not while a window
- *         stays open, but once its process is stopped behind its copy, or dead. Peers see at once
- *         that a board's process is gone, whoever still holds its sockets. Processes whose rings
- *         have another layout never share one, and are found.
+ * Goal    An entry that was taken off a board is settled once no peer can act on it: not while a
+ *         window stays open, but once its process is stopped after its copy, or dead. Peers see at
+ *         once that a board's process is gone, also if another process still holds its sockets.
+ *         Processes whose rings have another layout never share a ring, and are found.
  * Method  Two ports of one process, served by hand, and windows written by the test; children that
  *         are stopped, killed, or execute another program.
  */
@@ -94,7 +94,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Something leaves the board of b. */
+/* Takes an entry off the board of b. */
 static uint64_t withdraw(struct bench *bench)
 {
     const struct region region = {.key = 0x1234567};
@@ -117,7 +117,8 @@ static void test_windows(void **state)
     const uint64_t first = withdraw(bench);
     assert_false(shm_port_settled(bench->b, first));
     assert_int_equal(shm_port_look_closely(bench->b, first), SHM_WAIT_ON);
-    /* Opened anew: whoever did saw the board without what had been withdrawn before. */
+    /* The window is opened anew: its thread saw the board without the entries that had been
+     * withdrawn before. */
     set_window(bench, 2ull << 32 | 1);
     const uint64_t second = withdraw(bench);
     assert_true(shm_port_settled(bench->b, first));
@@ -127,7 +128,7 @@ static void test_windows(void **state)
     assert_false(shm_port_settled(bench->b, withdraw(bench)));
     set_window(bench, 0);
     assert_true(shm_port_settled(bench->b, withdraw(bench)));
-    /* What was closed long ago says nothing about one that is open now. */
+    /* A window that was closed long ago says nothing about one that is open now. */
     set_window(bench, 3ull << 32 | 1);
     assert_false(shm_port_settled(bench->b, withdraw(bench)));
     set_window(bench, 0);
@@ -140,7 +141,7 @@ static void test_giving_up(void **state)
     const uint64_t withdrawal = withdraw(bench);
     assert_int_equal(shm_port_look_closely(bench->b, withdrawal), SHM_WAIT_ON);
     assert_int_equal(shm_port_give_up(bench->b, withdrawal), getpid());
-    assert_int_equal(shm_port_give_up(bench->b, withdrawal), 0); /* Said once. */
+    assert_int_equal(shm_port_give_up(bench->b, withdrawal), 0); /* The process is named once. */
     assert_int_equal(shm_port_look_closely(bench->b, withdraw(bench)), SHM_WAIT_IN_VAIN);
     set_window(bench, 2ull << 32 | 1);
     assert_int_equal(shm_port_look_closely(bench->b, withdrawal), SHM_WAIT_OVER);
@@ -154,7 +155,7 @@ static void count(void *context, const struct shm_record *record)
     ++*(int *)context;
 }
 
-/* A ring that makes no sense is left alone, but its producer may be inside its window. */
+/* Nothing is taken from a ring that makes no sense, but its producer may be inside its window. */
 static void test_a_broken_ring_has_a_window(void **state)
 {
     struct bench *bench = *state;
@@ -165,7 +166,7 @@ static void test_a_broken_ring_has_a_window(void **state)
     assert_int_equal(shm_port_receive(bench->b, 10, count, &taken, NULL), 0);
     assert_int_equal(bench->b->counters.rings_broken, 1);
     assert_false(shm_port_settled(bench->b, withdraw(bench)));
-    serve_both(bench); /* The producer hears of it, and leaves. */
+    serve_both(bench); /* The producer hears that the ring was given up, and leaves. */
     assert_true(bench->link->link.lost);
     assert_int_equal(shm_port_look_closely(bench->b, withdraw(bench)), SHM_WAIT_OVER);
     assert_int_equal(shm_port_receive(bench->b, 10, count, &taken, NULL), 0);
@@ -250,7 +251,7 @@ static void test_stopped_behind_the_copy(void **state)
         kill(pid, SIGCONT);
         usleep(2000);
         assert_int_equal(shm_port_look_closely(bench->b, withdrawal), SHM_WAIT_ON);
-        stop(pid); /* Now and then between two copies. */
+        stop(pid); /* This may hit the time between two copies. */
         wait = shm_port_look_closely(bench->b, withdrawal);
     }
     assert_int_equal(wait, SHM_WAIT_OVER);
@@ -358,7 +359,7 @@ static void lose_owner(struct bench *bench, bool executes)
     }
     assert_false(shm_board_is_owned(link->board));
     serve(bench->a);
-    assert_false(link->link.lost); /* Nothing but the board says so. */
+    assert_false(link->link.lost); /* Only the board shows that the process is gone. */
     if (executes) {
         end(pid);
     }
@@ -375,7 +376,7 @@ static void test_owners_that_end(void **state)
 
 /* -- Layouts ------------------------------------------------------------------------------------*/
 
-/* The hello of builds before layouts had numbers, byte for byte. */
+/* The hello of builds whose layout had no number yet, byte for byte. */
 struct first_hello {
     uint64_t magic;
     struct gid source;
@@ -395,7 +396,7 @@ static void expect_sent_away(struct bench *bench, const void *hello, size_t byte
     serve(bench->b);
     assert_int_equal(bench->b->inbound_count, before);
     char word;
-    assert_int_equal(recv(caller, &word, 1, MSG_DONTWAIT), 0); /* Hung up. */
+    assert_int_equal(recv(caller, &word, 1, MSG_DONTWAIT), 0); /* The connection was closed. */
     close(ring);
     close(caller);
 }
@@ -413,7 +414,7 @@ static void test_hellos_of_others(void **state)
     expect_sent_away(bench, &hello, 1);
 }
 
-/* Where builds of other layouts listen there is no way through, but they are found. */
+/* Processes of builds with other layouts cannot be reached, but they are found. */
 static void test_other_layouts(void **state)
 {
     struct bench *bench = *state;
@@ -428,22 +429,26 @@ static void test_other_layouts(void **state)
             assert_null(shm_port_link(bench->a, &gid, slot));
             assert_int_equal(shm_find_other_layout(&gid, slot), getpid());
             assert_int_equal(shm_find_other_layout(&gid, slot + 2), 0);
-            assert_true(shm_find_any_other_layout() > 0); /* Perhaps not this very process. */
+            /* It may find another process than this one. */
+            assert_true(shm_find_any_other_layout() > 0);
             close(listener);
         }
     }
-    assert_int_equal(shm_find_other_layout(&bench->gids[1], LOCAL_NO_SLOT), 0); /* Like ours. */
+    /* That layout is ours. */
+    assert_int_equal(shm_find_other_layout(&bench->gids[1], LOCAL_NO_SLOT), 0);
 }
 
 /* -- Both ways ----------------------------------------------------------------------------------*/
 
-/* UDP is a stranger's where the peer has a ring to us and does not say that it uses both. */
+/* UDP packets are a stranger's if the peer has a ring to us and does not say that it uses UDP as
+ * well. */
 static void test_answered_by_ring(void **state)
 {
     struct bench *bench = *state;
-    assert_false(shm_link_is_answered_by_ring(bench->a, &bench->link->link)); /* One way only. */
+    /* There is a ring in one direction only. */
+    assert_false(shm_link_is_answered_by_ring(bench->a, &bench->link->link));
     struct shm_link *back = link_to(bench->b, &bench->gids[0]);
-    /* It has called, and what it said counts before it is served in turn. */
+    /* It has called, and its hello counts although we have not served it yet. */
     assert_true(shm_link_is_answered_by_ring(bench->a, &bench->link->link));
     serve_both(bench);
     assert_true(shm_link_is_answered_by_ring(bench->a, &bench->link->link));
@@ -456,7 +461,7 @@ static void test_answered_by_ring(void **state)
     serve_both(bench);
     serve_both(bench);
     assert_false(shm_link_is_answered_by_ring(bench->a, &bench->link->link));
-    /* Whoever is there now may be somebody else, where its process number tells us nothing. */
+    /* Without a process number, the process that is there now may be another one. */
     shm_link_lose(bench->b, back);
     back->pid = 0;
     assert_false(shm_link_revive(bench->b, &back->link));
@@ -485,7 +490,7 @@ static void test_domains_are_numbers(void **state)
     assert_true(seen[0] == seen[2] && seen[0] != seen[1]);
 }
 
-/* No signal, but a reason. */
+/* There is no signal, but a reason. */
 static void test_a_limit_on_files(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Addresses come out of sockets' form as they went in; what the system is asked about them
- *         is what it answers.
+ * Goal    Addresses come out of the form of sockets as they went in; questions to the system get
+ *         the right answers.
  * Method  Both families, with a socket's bytes written out; loopback, which every machine
  *         has, and addresses of documentation (RFC 5737), which none has.
  */

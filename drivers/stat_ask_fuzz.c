@@ -2,9 +2,9 @@
  *
  * stat_ask_fuzz - programs that are asked for their counters, and say anything or nothing.
  *
- * Goal    Whatever /proc/net/unix lists, whoever listens and whatever is said: each program is
- *         listed once and settled in time, nothing is read from another user's, what is kept has a
- *         bound, and each descriptor is closed once.
+ * Goal    Whatever /proc/net/unix lists, and whatever listeners say: each program is listed once
+ *         and settled in time, nothing is read from another user's program, the text that is kept
+ *         has a bound, and each descriptor is closed once.
  * Method  Sockets, the list and the clock are fakes that answer from the input.
  */
 #include <errno.h>
@@ -26,7 +26,7 @@
 #include "tests/fuzz/input.h"
 
 #define LIST_BYTES    4096
-#define SAID_BYTES    (1u << 20) /* By one program, at most. */
+#define SAID_BYTES    (1u << 20) /* The most that one program says. */
 #define TOTAL_SECONDS 5
 #define MS            UINT64_C(1000000)
 #define SELF          1000u
@@ -35,9 +35,9 @@ static struct {
     struct input *input;
     char list[LIST_BYTES];
     size_t list_bytes, list_read;
-    uid_t users[FAKE_COUNT]; /* Who listens on the other end. */
+    uid_t users[FAKE_COUNT]; /* The user that listens on the other end. */
     uint64_t now_ns;
-    bool running; /* Else all this is the fuzzer's own. */
+    bool running; /* False: the clock and the calls are the fuzzer's own. */
 } world;
 
 long __real_syscall(long number, ...);
@@ -137,14 +137,14 @@ pid_t __wrap_local_peer(int fd)
     return take(world.input) % 16 == 15 ? 0 : 77;
 }
 
-/* It may have changed its user since it listened; what it says then counts for nothing. */
+/* A program may have changed its user since it listened; its answers count for nothing then. */
 uid_t __wrap_user_of_process(pid_t process, struct user_process *held)
 {
     CHECK(process == 77 && held == NULL);
     return take(world.input) % 8 == 7 ? SELF + 1 : SELF;
 }
 
-/* Never from another user's socket. */
+/* Nothing is read from another user's socket. */
 ssize_t __wrap_recv(int fd, void *bytes, size_t count, int flags)
 {
     static const int errors[] = {EAGAIN, EINTR, ECONNRESET, ENOMEM};
@@ -201,7 +201,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
     return 0;
 }
 
-/* -- What is listed -----------------------------------------------------------------------------*/
+/* -- The list of sockets ------------------------------------------------------------------------*/
 
 /* A line as the kernel writes it, or another one. Returns its length. */
 static size_t write_line(struct input *input, char line[128])

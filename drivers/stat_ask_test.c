@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Programs are found by the names of their sockets, each once, and what each of them says
- *         or does not say has its outcome; one that never answers does not delay the others.
- * Method  Children that serve by drivers/stat_server.h, or do not; names that are no program's; a
- *         clock of the test. Strangers, who may say anything, are for stat_ask_fuzz.
+ * Goal    Programs are found by the names of their sockets, each once, and each answer, or its
+ *         absence, has an outcome of its own; a program that never answers does not delay the
+ *         others.
+ * Method  Children that serve by drivers/stat_server.h, or do not; names that belong to no program;
+ *         a clock of the test. stat_ask_fuzz has strangers, who may say anything.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,16 +30,16 @@
 
 /* How a child serves. */
 enum manner {
-    ANSWERS,   /* Two messages, then it closes. */
-    STAYS,     /* Likewise, but the connection stays open. */
+    ANSWERS,   /* Sends two messages, then closes. */
+    STAYS,     /* Sends the same, but keeps the connection open. */
     HANGS_UP,  /* Closes without a word. */
     NO_ANSWER, /* Never accepts. */
 };
 
 /* -- Time ---------------------------------------------------------------------------------------*/
 
-/* It passes by looking at the clock, so that a busy machine is no reason to give a child up: a
- * second of patience is 200 rounds. */
+/* Each look at the clock lets time pass, so that a child is not given up because the machine is
+ * busy: a second of patience is 200 rounds. */
 #define LOOK_NS INT64_C(5000000)
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
@@ -67,7 +68,7 @@ static void serve(int client, enum manner manner)
 
 _Noreturn static void live(enum manner manner, int ready)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* A test that fails leaves nobody behind. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* A test that fails leaves no process behind. */
     const int listener = stat_server_open();
     if (listener < 0 || write(ready, "", 1) != 1) {
         _exit(1);
@@ -129,7 +130,7 @@ static void expect(const struct stat_program *program, enum stat_outcome outcome
     assert_int_equal(program->socket, -1);
 }
 
-/* The one that never answers is first, and several that do stand behind it. */
+/* The program that never answers is first, and several that answer stand behind it. */
 static void test_outcomes(void **state)
 {
     (void)state;
@@ -139,7 +140,7 @@ static void test_outcomes(void **state)
         pids[i] = begin(manners[i]);
     }
     pids[COUNT_OF(manners)] = begin(ANSWERS);
-    end(pids[COUNT_OF(manners)]); /* Nobody has this name any more. */
+    end(pids[COUNT_OF(manners)]); /* No program has this name any more. */
     struct stat_program *programs = programs_of(pids, COUNT_OF(pids));
     stat_ask(programs, COUNT_OF(pids), false, NULL);
     expect(&programs[0], STAT_SILENT, NULL);
@@ -154,7 +155,7 @@ static void test_outcomes(void **state)
     stat_forget(programs, COUNT_OF(pids));
 }
 
-/* `all`: until the program closes, or a second is over. */
+/* `all`: the answer is read until the program closes, or a second is over. */
 static void test_all_that_is_said(void **state)
 {
     (void)state;
@@ -168,7 +169,7 @@ static void test_all_that_is_said(void **state)
     stat_forget(programs, COUNT_OF(pids));
 }
 
-/* One more than are asked at once, for which there is a turn as well. */
+/* There is one program more than are asked at once, and it has a turn as well. */
 static void test_many(void **state)
 {
     (void)state;
@@ -230,7 +231,7 @@ static void test_names_of_programs(void **state)
 {
     (void)state;
     static const struct {
-        const char *before, *behind; /* The number. */
+        const char *before, *behind; /* The text before and behind the number. */
         size_t times;
     } cases[] = {
         {STAT_SOCKET_PREFIX, "", 1},     {STAT_SOCKET_PREFIX, "x", 0},
@@ -254,7 +255,7 @@ static void test_numbers_out_of_range(void **state)
 {
     (void)state;
     char name[64];
-    /* 2^32 more than a process number: not to be cut to it. */
+    /* The number is 2^32 more than a process number, and must not be cut to that. */
     snprintf(name, sizeof(name), STAT_SOCKET_PREFIX "%" PRId64, (INT64_C(1) << 32) + own_number());
     const int fds[] = {listen_as(name), listen_as(STAT_SOCKET_PREFIX "0")};
     assert_int_equal(times_found(own_number()), 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A client of our user or root is let in and told lines in whole messages; a wish is the
- *         word in the client's name and nothing else; other users are sent away.
- * Method  The real sockets, by name. Names of clients are a table; long texts are random lines,
- *         and the model of them is their concatenation.
+ * Goal    A client of our user or of root is let in, and gets lines in whole messages; a wish is
+ *         only the word in the client's name; other users are sent away.
+ * Method  Real sockets, by name. A table has names of clients; long texts are random lines,
+ *         compared with all of them in one text.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 #include "wire/roce.h"
 
 #define NOBODY        65534 /* A user without any rights. */
-#define MESSAGE_BYTES 8191  /* The most that is said at a time. */
+#define MESSAGE_BYTES 8191  /* The most bytes that are said in one message. */
 
 struct bench {
     int listener;
@@ -41,7 +41,7 @@ static struct sockaddr_un address_of(const char *name, socklen_t *bytes)
     return address;
 }
 
-/* False: nobody listens. */
+/* Connects a client. False: nobody listens. */
 static bool call_server(int asker, int pid)
 {
     char name[64];
@@ -51,7 +51,7 @@ static bool call_server(int asker, int pid)
     return connect(asker, (const struct sockaddr *)&address, bytes) == 0;
 }
 
-/* A client whose socket has that name; NULL: none. */
+/* Lets a client call whose socket has that name; NULL: it has none. */
 static void be_called(struct bench *bench, const char *name)
 {
     bench->asker = socket(AF_UNIX, SOCK_SEQPACKET, 0);
@@ -87,7 +87,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The next message, as text; its length. */
+/* Reads the next message as text. Returns its length. */
 static size_t hear(const struct bench *bench, char *text, size_t room)
 {
     const ssize_t bytes = recv(bench->asker, text, room - 1, MSG_DONTWAIT);
@@ -102,7 +102,7 @@ static void test_who_is_let_in(void **state)
     struct bench *bench = *state;
     const int next = dup(0);
     close(next);
-    assert_int_equal(stat_server_accept(bench->listener), -1); /* Nobody waits. */
+    assert_int_equal(stat_server_accept(bench->listener), -1); /* No client waits. */
     assert_int_equal(stat_server_open(), -1);                  /* The name is taken, */
     const int after = dup(0);
     close(after);
@@ -126,7 +126,8 @@ static void test_other_users_are_sent_away(void **state)
     if (child == 0) {
         const int asker = socket(AF_UNIX, SOCK_SEQPACKET, 0);
         const bool called = setuid(NOBODY) == 0 && call_server(asker, server);
-        _exit(called && recv(asker, &byte, 1, 0) == 0 ? 0 : 1); /* Hung up, without a word. */
+        /* The connection was closed without a word. */
+        _exit(called && recv(asker, &byte, 1, 0) == 0 ? 0 : 1);
     }
     struct pollfd waiting = {.fd = bench->listener, .events = POLLIN};
     assert_int_equal(poll(&waiting, 1, 10000), 1);
@@ -151,7 +152,7 @@ static void test_a_wish_is_a_word_in_a_name(void **state)
         {"nonic-wish//1", ""},
         {"nonic-wish/a/", "a"},
         {"nonic-wish/123456789012345/", "123456789012345"},
-        {"nonic-wish/1234567890123456/", ""}, /* Longer than any. */
+        {"nonic-wish/1234567890123456/", ""}, /* It is longer than any wish. */
         {"nonic-wosh/qp/1", ""},
         {"nonic-wis", ""},
         {"onic-wish/qp/1", ""},
@@ -191,7 +192,8 @@ static void test_one_that_is_no_socket_any_more(void **state)
     be_called(bench, NULL);
     shutdown(bench->client, SHUT_RDWR);
     close(bench->asker);
-    /* The caller stays known; a descriptor that is none tells nothing. */
+    /* The name of a caller that is gone stays known; a number that is no descriptor tells
+     * nothing. */
     assert_false(stat_server_wish(-1, wish));
     assert_string_equal(wish, "");
     stat_server_close(bench->client);
@@ -215,7 +217,7 @@ static void test_counters(void **state)
     hang_up(bench);
 }
 
-/* Half of a list would be taken for the whole: nothing is said. */
+/* A part of a list would be taken for the whole list, so nothing is said. */
 static void test_more_than_a_message_holds(void **state)
 {
     struct bench *bench = *state;
@@ -272,12 +274,12 @@ static void test_connections(void **state)
                               "round_trip_ns=3 losses=4 paths=5 window_bytes=0 flight_bytes=0\n"
                               "connection qpn=6 peer=:: peer_qpn=0 sends=rc receives=block "
                               "round_trip_ns=0 losses=0 paths=0 window_bytes=7 flight_bytes=8\n");
-    close(bench->asker); /* It is told no more. */
+    close(bench->asker); /* The client takes no more. */
     assert_false(stat_server_connections(bench->client, connections, 2));
     stat_server_close(bench->client);
 }
 
-/* As many as are said at a time have room, whatever their numbers. */
+/* A message has room for STAT_CONNECTIONS_AT_ONCE connections, whatever their numbers. */
 static void test_as_many_connections_as_promised(void **state)
 {
     struct bench *bench = *state;
@@ -296,7 +298,7 @@ static void test_as_many_connections_as_promised(void **state)
     hang_up(bench);
 }
 
-/* Random lines; returns the bytes of all. */
+/* Makes random lines; returns the bytes of all of them. */
 static size_t fill(struct prng *prng, char *text, size_t bytes, size_t longest)
 {
     size_t used = 0;
@@ -329,7 +331,7 @@ static void test_long_texts_are_cut_between_lines(void **state)
             assert_true(heard + more <= bytes);
             assert_memory_equal(text, said + heard, more);
             heard += more;
-            /* Another line would not have had room. */
+            /* There would have been no room for another line. */
             const char *end = heard < bytes ? strchr(said + heard, '\n') : NULL;
             assert_true(end == NULL || more + (size_t)(end + 1 - said) - heard > MESSAGE_BYTES);
         }
@@ -338,7 +340,7 @@ static void test_long_texts_are_cut_between_lines(void **state)
     }
 }
 
-/* A line that has no end within a message's room is not said, nor anything behind it. */
+/* A line that does not fit into a message is not said, nor any line behind it. */
 static void test_a_line_without_an_end(void **state)
 {
     static char said[MESSAGE_BYTES + 4];

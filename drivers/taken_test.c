@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    UDP port 4791 counts as taken only by a socket at any address, of IPv4 or IPv6, and the
- *         sentence says which, and whether the kernel's own Soft-RoCE is there.
+ *         sentence names that address, and says whether the kernel's own Soft-RoCE is there.
  * Method  Texts as the kernel writes them in /proc/net/udp and udp6, in a table; the linker puts
  *         them in the place of the real files (--wrap=syscall).
  */
@@ -34,7 +34,7 @@ static struct {
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 
-/* A descriptor to read it from. */
+/* Returns a descriptor from which the text can be read. */
 static long open_text(const char *text)
 {
     if (text == NULL) {
@@ -83,13 +83,14 @@ static const struct {
     {HEAD "  1: 00000000:12B7" REMOTE, HEAD "  1: " ANY6 ":12B7" REMOTE6, "(0.0.0.0:4791)"},
     {HEAD, HEAD "  1: " ANY6 ":12B7" REMOTE6, "([::]:4791)"},
     {NULL, HEAD "  1: " ANY6 ":12B7" REMOTE6, "([::]:4791)"},
-    /* One address, another port, a port that only begins alike, the peer's side. */
+    /* Not taken: a single address, another port, a port that only begins alike, the port on the
+     * peer's side. */
     {HEAD "  1: 0100007F:12B7" REMOTE, HEAD, NULL},
     {HEAD "  1: 00000000:12B8" REMOTE, HEAD "  1: " ANY6 ":12B8" REMOTE6, NULL},
     {HEAD "  1: 00000000:12B70" REMOTE, HEAD, NULL},
     {HEAD "  1: 0100007F:0035 00000000:12B7 01\n", HEAD, NULL},
     {HEAD, HEAD "  1: 00000000:12B7" REMOTE, NULL},
-    /* Behind others, and in a line that has no end. */
+    /* The socket is behind others, and in a line that has no end. */
     {HEAD "  1: 0100007F:12B7" REMOTE "  2: 00000000:12B7", HEAD, "(0.0.0.0:4791)"},
 };
 
@@ -110,7 +111,7 @@ static void test_who_has_the_port(void **state)
     }
 }
 
-/* The module alone takes nothing: rdma_rxe has the port once a device was made. */
+/* The module alone takes no port: rdma_rxe has the port once a device was made. */
 static void test_the_kernels_own(void **state)
 {
     (void)state;

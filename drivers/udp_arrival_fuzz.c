@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * udp_arrival_fuzz - what comes in at an address that several processes share: datagrams and probes
- * of strangers, coalesced as they like, handovers of other processes, requests of the connection
- * manager, and answers about who serves a port.
+ * udp_arrival_fuzz - all messages that come in at an address that several processes share:
+ * datagrams and probes of strangers, coalesced in any way, handovers of other processes, requests
+ * of the connection manager, and answers about the owner of a port.
  *
  * Goal    Whatever comes, no assertion fails, the engines' invariants hold, nothing outside the
- *         region is written, a stranger makes no link, no probe is answered twice, and what is kept
- *         of strangers' requests stays within its bounds.
- * Method  The real way in, from recvmsg on, which the linker takes. The input is a sequence of
+ *         region is written, a stranger makes no link, no probe is answered twice, and the requests
+ *         of strangers that are kept stay within their bounds.
+ * Method  The real code, from recvmsg on, which the linker replaces. The input is a sequence of
  *         steps: a call's worth of datagrams, sealed or not, of some source and with some size that
- *         the kernel is said to have coalesced; a handover; a link of ours, what we send there,
- *         time.
+ *         the kernel is said to have coalesced; a handover; a link of ours, packets that we send
+ *         there, time.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -56,7 +56,7 @@ static struct {
     uint32_t links;
 } world;
 
-/* The port's, which are written before they are read. */
+/* Buffers of the port, which are written before they are read. */
 static struct udp_link passing[UDP_PASSING_MAX];
 static uint8_t receive_buffer[RECEIVE_BUFFER + ROCE_HEADERS_BYTES_MAX];
 static uint8_t handover_buffer[SHARE_HANDOVER_BYTES_MAX];
@@ -64,11 +64,11 @@ static uint8_t handover_buffer[SHARE_HANDOVER_BYTES_MAX];
 static const struct gid peers[] = {
     {.bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2}}, /* nic_target has it. */
     {.bytes = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}},
-    {.bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}, /* Our own. */
+    {.bytes = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}, /* This is our own address. */
     {.bytes = {[0] = 0xfd, [15] = 2}},
 };
 
-/* -- What the linker takes ----------------------------------------------------------------------*/
+/* -- Functions that the linker replaces ---------------------------------------------------------*/
 
 long __wrap_syscall(long number, ...);
 void __wrap_udp_port_transmit_headers(struct udp_port *port, struct udp_link *link,
@@ -262,7 +262,7 @@ static size_t lay_mad(struct input *input, uint8_t *bytes)
     return head + CM_MAD_BYTES;
 }
 
-/* From the BTH on, without ICRC. */
+/* Writes a packet from the BTH on, without ICRC. */
 static size_t lay_packet(struct input *input, uint8_t *bytes)
 {
     const uint8_t kind = take(input), hints = take(input);
@@ -309,7 +309,7 @@ static void set_source(uint8_t choice, struct gid *source)
     }
 }
 
-/* Several packets, one behind the other, as one call brings them. */
+/* Writes several packets, one behind the other, as one call brings them. */
 static void lay_message(struct input *input)
 {
     const uint8_t choice = take(input), packets = 1 + (take(input) & 3);
@@ -327,7 +327,7 @@ static void lay_message(struct input *input)
         }
         first = i == 0 ? count : first;
         world.bytes += count;
-        world.probes += world.bytes > 0; /* One at most. */
+        world.probes += world.bytes > 0; /* There is one probe at most. */
     }
     if (packets > 1) {
         tell(IPPROTO_UDP, UDP_GRO, choice & 32 ? (int)take_number(input, 4) : (int)first);

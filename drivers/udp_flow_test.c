@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    No more is in flight to a peer than its receive buffer holds, and probes follow what is
- *         sent; a peer that never answers is not limited, one that falls silent is for a while.
- * Method  Random sending, time and answers (old, new, wrong) beside a model, whose numbers are not
- *         close to their end as those of the link are. Probes end at the test (--wrap).
+ *         sent; a peer that never answers is not limited, a peer that falls silent is limited for a
+ *         while.
+ * Method  Random sending, time and answers (old, new, wrong) are compared with a model, whose
+ *         numbers begin at 0, while those of the link are close to their end. The test takes the
+ *         probes (--wrap).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +93,7 @@ struct model {
     struct prng prng;
     uint64_t sent, probed, confirmed; /* From 0 on. */
     uint64_t window, every;
-    bool limited, answered; /* Not found out to be nobody; it has answered once. */
+    bool limited, answered; /* We still believe that the peer answers; it has answered once. */
     uint32_t silent;
     uint64_t blocked_ns, asked_ns; /* 0: there is room. */
     uint32_t probes, lost;
@@ -152,7 +154,7 @@ static void compare(const struct model *model)
     assert_true(world.probes == 0 || world.probe.sent - START == model->probed);
 }
 
-/* Answers to what was sent lately, long ago, or never. */
+/* Answers a probe that was sent lately, long ago, or never. */
 static void answer_somehow(struct model *model)
 {
     const uint64_t back = prng_below(&model->prng, 1 << prng_below(&model->prng, 23));
@@ -196,12 +198,13 @@ static void test_as_the_model_says(void **state)
 {
     (void)state;
     run(1, 1 << 20, 20);
-    run(2, 16 << 20, 100); /* A larger buffer than is of use. */
+    run(2, 16 << 20, 100); /* The buffer is larger than is of use. */
     run(3, 1 << 20, 2000);
     run(4, 1 << 20, 0);
 }
 
-/* After 250 windows in a row, and not before; one answer is enough to be there again. */
+/* A peer counts as silent after 250 windows in a row without an answer, and not before; one answer
+ * is enough to count as there again. */
 static void test_silence(void **state)
 {
     (void)state;
@@ -257,7 +260,8 @@ static void test_answers(void **state)
     assert_int_equal(world.probe.sender_slot, 0xffff); /* We have the address alone. */
     assert_int_equal(world.probe.destination_qpn, 5 * SHARE_QPN_SPAN + 2);
     assert_true(world.by >= world.passing && world.by < world.passing + UDP_PASSING_MAX);
-    /* Neither half of one, nor one of another family of addresses; others are none. */
+    /* A part of a probe, or one of another family of addresses, is not answered; other packets are
+     * no probes. */
     assert_true(ask(&there, ROCE_OPCODE_PROBE, ROCE_PROBE_BYTES - 1));
     assert_true(ask(&ipv6, ROCE_OPCODE_PROBE, ROCE_PROBE_BYTES));
     assert_false(ask(&there, ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY), ROCE_PROBE_BYTES));
@@ -276,7 +280,7 @@ static void test_slots(void **state)
     assert_int_equal(world.probe.link_slot, 4);
     assert_int_equal(world.probe.sender_slot, 9);
     assert_int_equal(world.probe.destination_qpn, 4 * SHARE_QPN_SPAN + 2);
-    answer(START, 5); /* Another process's there. */
+    answer(START, 5); /* This answers another process there. */
     answer(START, 0xffff);
     assert_false(udp_link_answers(&world.link->link));
     answer(START, 4);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What one port sends to a group comes out at every port that joined it, its own included,
- *         byte for byte, and at no other; on the wire it is a RoCEv2 packet whose ICRC holds, sent
- *         over as many hops as the link says.
+ * Goal    Packets that one port sends to a group come out at each port that joined it, also at its
+ *         own, byte for byte, and at no other; on the wire it is a RoCEv2 packet whose ICRC holds,
+ *         sent over as many hops as the link says.
  * Method  Ports on loopback addresses of their own, in random groups; a raw socket, where we may
- *         have one, for what the kernel makes of a datagram; IPv6 in a network of our own.
+ *         have one, which shows the kernel's packets; IPv6 in a network namespace of our own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ struct end {
     bool joined[GROUPS];
 };
 
-/* What is being sent, for the sink to compare, and who got how many. */
+/* The packet that is being sent, with which the sink compares, and the number that arrived. */
 static struct {
     struct gid source, group;
     uint8_t memory[PAYLOAD_MAX], headers[HEADERS_BYTES];
@@ -60,7 +60,7 @@ static void close_end(struct end *end)
     free(end->port);
 }
 
-/* Another one for each process, so that tests at the same time do not hear each other. */
+/* Each process has groups of its own, so that tests at the same time do not hear each other. */
 static struct gid group_of(uint32_t number)
 {
     const uint32_t id = (uint32_t)getpid();
@@ -68,7 +68,7 @@ static struct gid group_of(uint32_t number)
         {[10] = 0xff, 0xff, 239, (uint8_t)(192 + (id >> 8) % 64), (uint8_t)id, (uint8_t)number}};
 }
 
-/* The link says how far; of the address vector only the class counts. */
+/* The link says how far packets go; of the address vector only the traffic class counts. */
 static const struct nic_av plain_av = {.hop_limit = 77};
 
 static void transmit(struct end *from, const struct gid *group, uint8_t hops, uint32_t bytes,
@@ -114,7 +114,7 @@ static uint32_t arrived_at(struct end *end)
     sent.arrived = 0;
     while (udp_port_receive_groups(end->port, 32, compare, NULL) > 0) {
     }
-    /* Nothing of it comes to a port's own address. */
+    /* No packet to a group comes to a port's own address. */
     assert_int_equal(udp_port_receive(end->port, 32, compare, NULL, NULL), 0);
     assert_int_equal(udp_port_bad_icrc(end->port), 0);
     return sent.arrived;
@@ -192,7 +192,7 @@ static void test_as_many_as_promised(void **state)
     close_end(&end);
 }
 
-/* As an exit handler does in a child of fork, whose descriptors have been closed. */
+/* A port is closed as by an exit handler in a child of fork, whose descriptors have been closed. */
 static void test_leaving_without_sockets(void **state)
 {
     (void)state;
@@ -270,8 +270,8 @@ static void test_on_the_wire(void **state)
     close(raw);
 }
 
-/* Loopback carries no IPv6 groups, and tests have no business on a network: we move to one of our
- * own, where that is allowed. */
+/* Loopback carries no IPv6 groups, and tests must not use a real network: we move to a network
+ * namespace of our own, where that is allowed. */
 static bool move_to_private_network(void)
 {
     return (unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) &&

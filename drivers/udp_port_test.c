@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What one UDP port sends another receives, byte for byte and in order; what is garbled is
- *         counted and goes nowhere; a receiver that does not read is not overrun.
+ * Goal    Packets that one UDP port sends reach another one, byte for byte and in order; a damaged
+ *         packet is counted and goes nowhere; a receiver that does not read is not overrun.
  * Method  Two ports on loopback addresses of their own, and plain sockets for peers that are not
  *         nonic. Random batches, with segmentation and without.
  */
@@ -34,8 +34,8 @@ struct bench {
     struct end a, b;
     struct link *link; /* From a to b. */
     uint8_t *memory;   /* Payloads. */
-    bool on_demand;    /* They are in a region whose pages may be missing. */
-    /* What has to come out at b, and how much did. */
+    bool on_demand;    /* Payloads are in a region whose pages may be missing. */
+    /* The packets that have to come out at b, and how many did. */
     struct expected {
         uint32_t headers_bytes, payload_bytes, pad_bytes;
         uint8_t headers[ROCE_HEADERS_BYTES_MAX];
@@ -88,7 +88,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A packet as the engines hand it over: an opcode, then bytes nobody here looks at. */
+/* Transmits a packet as the engines make it: an opcode, then bytes that nobody here looks at. */
 static void transmit(struct bench *bench, struct prng *prng, uint32_t payload_bytes)
 {
     assert_true(bench->sent < EXPECTED_MAX);
@@ -101,7 +101,7 @@ static void transmit(struct bench *bench, struct prng *prng, uint32_t payload_by
     for (uint32_t i = 0; i < departure.headers_bytes; i++) {
         departure.headers[i] = (uint8_t)prng_next(prng);
     }
-    /* Not an acknowledgement, which may change places, and not a probe. */
+    /* It is not an acknowledgement, which may change places, and not a probe. */
     departure.headers[0] = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY);
     const uint8_t *payload = bench->memory + prng_below(prng, (1 << 16) - 4096);
     uint32_t left = payload_bytes;
@@ -148,7 +148,7 @@ static void receive_all(struct bench *bench)
 {
     while (udp_port_receive(bench->b.port, 32, compare, bench, NULL) > 0) {
     }
-    /* Answers to probes. */
+    /* Takes in answers to probes. */
     udp_port_receive(bench->a.port, 32, compare, bench, NULL);
 }
 
@@ -193,7 +193,7 @@ static void note_destination(void *context, const struct udp_datagram *datagram)
     *last = datagram->destination;
 }
 
-/* So many that are alike, and so come together. */
+/* Sends `count` packets of one size, which come together therefore. */
 static void send_alike(struct bench *bench, struct link *link, uint32_t count)
 {
     struct nic_departure departure = {.av = &plain_av,
@@ -208,7 +208,7 @@ static void send_alike(struct bench *bench, struct link *link, uint32_t count)
     udp_port_flush(bench->a.port);
 }
 
-/* Each look at the first address brings as much as one round takes. */
+/* Each look at the first address brings as many packets as one round takes. */
 static void test_a_busy_address_does_not_starve_others(void **state)
 {
     struct bench *bench = *state;
@@ -227,7 +227,8 @@ static void test_a_busy_address_does_not_starve_others(void **state)
         send_alike(bench, bench->link, 2 * UDP_SEGMENTS_MAX);
         send_alike(bench, quiet, 1);
         const uint32_t count = udp_port_receive(port, 32, note_destination, &last, NULL);
-        assert_in_range(count, 33, 2 * UDP_SEGMENTS_MAX); /* Some of the first are left. */
+        /* Some packets of the first address are left. */
+        assert_in_range(count, 33, 2 * UDP_SEGMENTS_MAX);
         assert_memory_equal(&last, &both.entries[1].gid, sizeof(last));
         while (udp_port_receive(port, 32, note_destination, &last, NULL) > 0) {
         }
@@ -327,25 +328,26 @@ static uint32_t say(struct bench *bench, const struct stranger *stranger, uint16
     return arrived;
 }
 
-/* A kernel's identifications count up: they are recovered, and one out of nowhere is a corrupt
- * packet that happened to look right, until a second one confirms it. */
+/* The identifications of a kernel count up, and we recover them. A packet with one that does not
+ * continue them counts as corrupt, until a second one confirms it. */
 static void test_hidden_identifications(void **state)
 {
     struct bench *bench = *state;
     const struct stranger stranger = strange(bench);
     for (uint32_t i = 0; i < 1000; i++) {
-        assert_int_equal(say(bench, &stranger, (uint16_t)(65000 + i * 3)), 1); /* Over the wrap. */
+        /* This passes the wrap of the numbers. */
+        assert_int_equal(say(bench, &stranger, (uint16_t)(65000 + i * 3)), 1);
     }
     assert_int_equal(say(bench, &stranger, 40000), 0);
     assert_int_equal(bench->b.port->counters.implausible_identification, 1);
     assert_int_equal(say(bench, &stranger, (uint16_t)(65000 + 3003)), 1);
     assert_int_equal(say(bench, &stranger, 20000), 0);
-    assert_int_equal(say(bench, &stranger, 20001), 1); /* It was rebooted. */
+    assert_int_equal(say(bench, &stranger, 20001), 1); /* The peer was rebooted, so to say. */
     close(stranger.fd);
 }
 
-/* What a nonic asks every now and then, as udp_flow.c sends it: which process of its address it is,
- * `slot` says. */
+/* Sends the probe that a nonic sends every now and then (udp_flow.c); `slot` says which process of
+ * its address it is. */
 static void send_probe(const struct stranger *stranger, uint64_t value, uint16_t slot)
 {
     uint8_t bytes[28] = {[0] = 0xc0, [2] = 0xff, [3] = 0xff};
@@ -359,7 +361,7 @@ static void send_probe(const struct stranger *stranger, uint64_t value, uint16_t
                      sizeof(bytes));
 }
 
-/* The answers to those slots, in their order, and right: the values that were sent come back. */
+/* Expects the answers to those slots, in their order, with the values that were sent. */
 static void expect_answers(int fd, uint64_t value, uint32_t count)
 {
     uint8_t bytes[64];
@@ -372,8 +374,8 @@ static void expect_answers(int fd, uint64_t value, uint32_t count)
     assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT), -1);
 }
 
-/* Anybody can ask, with any source address and slot. All are answered, and none is remembered: what
- * comes in makes no links. */
+/* Anybody can ask, with any source address and slot. All are answered, and none is remembered:
+ * packets that come in make no links. */
 static void test_probes_of_strangers_are_answered_and_forgotten(void **state)
 {
     struct bench *bench = *state;
@@ -405,7 +407,7 @@ static void test_probes_of_strangers_are_answered_and_forgotten(void **state)
 
 /* -- Flow control -------------------------------------------------------------------------------*/
 
-/* Who may have more than net.core.rmem_max has it. */
+/* A user that may exceed net.core.rmem_max gets the larger buffer. */
 static void test_receive_buffer_is_as_large_as_may_be(void **state)
 {
     struct bench *bench = *state;
@@ -421,7 +423,7 @@ static void test_receive_buffer_is_as_large_as_may_be(void **state)
     assert_int_equal(granted, forced);
 }
 
-/* The buffer of an ordinary machine. */
+/* Gives the receive buffer the size of an ordinary machine. */
 static void shrink_receive_buffer(struct bench *bench)
 {
     const int wanted = 212992, fd = udp_port_fd(bench->b.port, 0);
@@ -432,8 +434,8 @@ static void shrink_receive_buffer(struct bench *bench)
     bench->a.port->receive_bytes = (uint32_t)granted;
 }
 
-/* The sizes whose slabs are the most wasteful; memory that is read in place, and such that has to
- * be copied first. */
+/* Packets of the sizes whose slabs waste the most memory; payloads that are read in place, and
+ * payloads that have to be copied first. */
 static void test_receiver_that_does_not_read_is_not_overrun(void **state)
 {
     struct bench *bench = *state;
@@ -446,7 +448,8 @@ static void test_receiver_that_does_not_read_is_not_overrun(void **state)
         bench->on_demand = i >= COUNT_OF(sizes);
         while (udp_link_has_room(bench->a.port, bench->link, now)) {
             transmit(bench, &prng, sizes[i % COUNT_OF(sizes)]);
-            udp_port_flush(bench->a.port); /* Each a datagram of its own: the costliest way. */
+            /* Each packet is a datagram of its own, which costs the most memory. */
+            udp_port_flush(bench->a.port);
         }
         receive_all(bench);
         receive_all(bench);
@@ -456,7 +459,7 @@ static void test_receiver_that_does_not_read_is_not_overrun(void **state)
     assert_true(bench->a.port->counters.probes_answered > 0);
 }
 
-/* Likewise what goes as it is, as on a network with faults. */
+/* The same holds for packets that go as they are, as on a network with faults. */
 static void test_ready_packets_are_held_back_too(void **state)
 {
     struct bench *bench = *state;

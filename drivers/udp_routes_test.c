@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Each route has its source port and pair of addresses, whatever is in a batch; its
- *         packets' ICRC is right; nothing is opened before it is used; what cannot be had costs no
- *         packet. Who is asked whether it is there cannot guess the answer.
- * Method  Two ports on loopback addresses, of one word and of two; plain sockets for what a port
- *         does not show: source ports and ECN. Interfaces in a network namespace.
+ *         packets' ICRC is right; no socket is opened before it is used; a route that the system
+ *         does not give costs no packet. A peer cannot guess the number by which it proves that it
+ *         is there.
+ * Method  Two ports on loopback addresses, of one word and of two; plain sockets that show source
+ *         ports and ECN, which a port does not show. Interfaces in a network namespace.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +44,7 @@ struct bench {
     struct nic_av av;
     uint8_t memory[4096];
     uint32_t sent, received;
-    uint8_t way_of[4096]; /* By number; */
+    uint8_t way_of[4096]; /* The route of each packet, by its number; */
     struct nic_route between[4096];
     bool seen[4096];
 };
@@ -81,7 +82,7 @@ static int setup_lone(void **state)
     return 0;
 }
 
-/* Two addresses that nobody has, as a user names them. */
+/* Finds two addresses that nobody has, named as a user would. */
 static void find_two(struct end *end, struct prng *prng)
 {
     char words[64], error[256];
@@ -117,7 +118,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Its number stands where the PSN would, and it is for the process that has the address. */
+/* The packet's number stands where the PSN would, and the packet is for the process that has the
+ * address. */
 static void transmit(struct bench *bench, uint8_t route, bool ecn_capable, uint32_t headers_bytes,
                      uint32_t payload_bytes)
 {
@@ -158,7 +160,8 @@ static void compare(void *context, const struct udp_datagram *datagram)
     assert_memory_equal(datagram->bytes + headers, bench->memory, datagram->count - headers);
 }
 
-/* An identification that the sender did not compute for would have been solved for, and noted. */
+/* An identification that the sender's ICRC was not made for would have been solved for, and
+ * noted. */
 static void expect_all(struct bench *bench)
 {
     while (udp_port_receive(&bench->b.port, 256, compare, bench, NULL) > 0) {
@@ -171,7 +174,7 @@ static void expect_all(struct bench *bench)
     (void)udp_port_receive(&bench->a.port, 256, compare, bench, NULL); /* Answers to probes. */
 }
 
-/* All lengths of headers, in all orders of routes. */
+/* Transmits packets with all lengths of headers, in random orders of routes. */
 static void transmit_mix(struct bench *bench, uint64_t seed, uint32_t routes)
 {
     struct prng prng;
@@ -214,7 +217,8 @@ static int become_peer(struct bench *bench)
     return fd;
 }
 
-/* Where the next datagram comes from, and its traffic class; false: there is none. */
+/* Reads the next datagram: its number, its source port and its traffic class. False: there is
+ * none. */
 static bool take(int fd, uint32_t *number, uint16_t *port, uint8_t *traffic_class)
 {
     uint8_t bytes[2048];
@@ -277,7 +281,7 @@ static void test_icrc_is_right_by_each_route(void **state)
     expect_all(bench);
 }
 
-/* The header of the next packet from `port` to the RoCE port. */
+/* Expects an identification in the next packet from `port` to the RoCE port. */
 static void expect_identification(int raw, uint16_t port, uint16_t identification)
 {
     uint8_t bytes[2048];
@@ -291,7 +295,7 @@ static void expect_identification(int raw, uint16_t port, uint16_t identificatio
 }
 
 /* The ICRC covers the identification, which two nonics only assume: the kernel must send what
- * docs/decisions/0005 says. Who may open a raw socket looks. */
+ * docs/decisions/0005 says. Where the test may open a raw socket, it looks. */
 static void test_identification_of_each_socket(void **state)
 {
     struct bench *bench = *state;
@@ -374,8 +378,8 @@ static void test_no_descriptor_left(void **state)
     expect_all(bench);
 }
 
-/* What leaves by any route arrives at one socket, whose buffer is counted; the probe takes the same
- * route as what it follows. */
+/* Packets by all routes arrive at one socket, whose buffer is counted; a probe takes the same route
+ * as the packet in front of it. */
 static void test_all_routes_share_a_window(void **state)
 {
     struct bench *bench = *state;
@@ -399,7 +403,7 @@ static void test_all_routes_share_a_window(void **state)
     close(fd);
 }
 
-/* A peer that has not heard of us asks whether we have read what it sent. */
+/* A peer that has not heard of us asks, by a probe, whether we have read its packets. */
 static void ask(const struct bench *bench, int fd, uint64_t sent)
 {
     uint8_t bytes[ROCE_PROBE_BYTES + ROCE_ICRC_BYTES];
@@ -422,7 +426,7 @@ static void ask(const struct bench *bench, int fd, uint64_t sent)
                      sizeof(bytes));
 }
 
-/* From which of our ports the next packet comes that the peer gets. */
+/* The number of our port from which the next packet comes to the peer. */
 static uint32_t way_taken(const struct bench *bench, int fd)
 {
     uint32_t number;
@@ -438,8 +442,8 @@ static uint32_t way_taken(const struct bench *bench, int fd)
     return 0;
 }
 
-/* What leaves by one of our ports may be lost for ever. What is sent by blocks leaves such a port,
- * and answers follow. */
+/* Packets from one of our ports may be lost for ever. Blocks stop using such a port, and answers
+ * follow them. */
 static void test_answers_leave_as_the_newest_packet(void **state)
 {
     struct bench *bench = *state;
@@ -484,16 +488,17 @@ static void test_whoever_waits_for_room_asks_again(void **state)
     close(fd);
 }
 
-/* -- Who is there -------------------------------------------------------------------------------*/
+/* -- Peers that are there -----------------------------------------------------------------------*/
 
-/* The NIC challenges addresses with numbers of ours; each it uses is followed by another one. */
+/* The NIC challenges addresses with numbers of ours; each number that it uses is followed by
+ * another one. */
 static void test_numbers_are_drawn(void **state)
 {
     struct bench *bench = *state;
     const struct instant now = {1};
     uint64_t before = 0;
     assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
-    assert_int_equal(bench->routes.random, 0); /* No stream of blocks. */
+    assert_int_equal(bench->routes.random, 0); /* There is no stream of blocks. */
     bench->routes.blocks = true;
     for (int i = 0; i < 3; i++) {
         bench->routes.random = 0;
@@ -517,8 +522,8 @@ static uint64_t probes_at(int fd)
     return count;
 }
 
-/* Who wants data of READs is asked, once for each time that the NIC says so, with a number that
- * cannot be guessed. */
+/* A peer that wants data of READs is probed, once for each time that the NIC asks for it, with a
+ * number that cannot be guessed. */
 static void test_who_is_doubted_is_asked(void **state)
 {
     struct bench *bench = *state;
@@ -538,7 +543,7 @@ static void test_who_is_doubted_is_asked(void **state)
     close(fd);
 }
 
-/* One that answered is believed to be there until it has been silent for 5 s of sending. */
+/* A peer that has answered is believed to be there until it has been silent for 5 s of sending. */
 static void test_who_falls_silent_is_doubted(void **state)
 {
     struct bench *bench = *state;
@@ -551,7 +556,7 @@ static void test_who_falls_silent_is_doubted(void **state)
     struct udp_link *link = CONTAINER_OF(bench->link, struct udp_link, link);
     for (uint32_t windows = 0; windows < 250; windows++) {
         assert_true(udp_link_answers(bench->link));
-        link->sent += UINT32_MAX; /* Whatever it is, it was lost. */
+        link->sent += UINT32_MAX; /* These bytes were lost. */
         assert_false(udp_link_has_room(&bench->a.port, bench->link, now));
         now.ns += 20000000;
         assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
@@ -564,7 +569,7 @@ static void test_who_falls_silent_is_doubted(void **state)
     assert_true(udp_link_answers(bench->link));
 }
 
-/* -- What arrivals tell -------------------------------------------------------------------------*/
+/* -- Facts about arrivals -----------------------------------------------------------------------*/
 
 static void keep(void *context, const struct udp_datagram *datagram)
 {
@@ -594,7 +599,7 @@ static void test_who_does_not_ask_is_told_nothing(void **state)
     assert_int_equal(datagram.variant.traffic_class, 0);
 }
 
-/* It arrives when it is sent, not when somebody gets round to looking. */
+/* The time of arrival is when a datagram was sent, not when we look at it. */
 static void test_when_it_arrived(void **state)
 {
     struct bench *bench = *state;
@@ -612,7 +617,7 @@ static void test_when_it_arrived(void **state)
     }
 }
 
-/* Many that were coalesced are told of together. */
+/* Datagrams that were coalesced have the same facts. */
 static void test_coalesced_arrivals_tell_the_same(void **state)
 {
     struct bench *bench = *state;
@@ -632,7 +637,8 @@ static void test_coalesced_arrivals_tell_the_same(void **state)
     assert_int_not_equal(last.arrived.ns, 0);
 }
 
-/* By route 0 or 1, as an engine asks for it; returns the traffic class that arrives. */
+/* Sends a packet by route 0 or 1, as an engine asks for it; returns the traffic class that
+ * arrives. */
 static uint8_t class_of(struct bench *bench, uint8_t route, enum nic_ecn ecn, uint8_t traffic_class)
 {
     const struct nic_av av = {.hop_limit = INET_HOP_LIMIT, .traffic_class = traffic_class};
@@ -649,8 +655,8 @@ static uint8_t class_of(struct bench *bench, uint8_t route, enum nic_ecn ecn, ui
     return datagram.variant.traffic_class;
 }
 
-/* What may be marked is what a connection sends from an address that routers lead to, unless it
- * says otherwise; and there marks are seen. */
+/* Packets of a connection may be marked if they leave from an address that routers lead to, unless
+ * they ask for something else; at such an address we see marks. */
 static void test_connections_may_be_marked(void **state)
 {
     struct bench *bench = *state;
@@ -674,13 +680,13 @@ static void test_connections_may_be_marked(void **state)
             assert_int_equal(class_of(bench, route, NIC_ECN_NOT, 0), 0);
         }
     }
-    /* A peer that is met later. */
+    /* The same holds for a peer that we meet later. */
     bench->link = udp_port_link(&bench->a.port, &bench->av.source, &bench->av.destination, 7);
     assert_int_equal(class_of(bench, 0, NIC_ECN_OF_PATH, 0), 2);
     assert_int_equal(class_of(bench, 0, NIC_ECN_NOT, 0), 0);
 }
 
-/* A router's mark, beside a DSCP. */
+/* We see a router's mark, also beside a DSCP. */
 static void test_marks_are_seen(void **state)
 {
     struct bench *bench = *state;
@@ -713,8 +719,8 @@ static void count_marked(void *context, const struct udp_datagram *datagram)
     *(uint32_t *)context += datagram->variant.traffic_class == 2 && datagram->arrived.ns != 0;
 }
 
-/* From ::1 to itself, because there is no second one. What arrives is observed once there are
- * blocks: before that, all connections would pay for it. */
+/* From ::1 to itself, because there is no second one. Arrivals are observed once there are blocks:
+ * before that, all connections would pay for it. */
 static void test_ipv6(void **state)
 {
     (void)state;
@@ -750,7 +756,7 @@ static void test_ipv6(void **state)
     free(end);
 }
 
-/* The next process with that slot does not get what its predecessor asked for. */
+/* The next process with that slot does not get the facts that its predecessor asked for. */
 static void test_successor_is_told_nothing(void **state)
 {
     struct bench *bench = *state;
@@ -776,12 +782,14 @@ static void test_pairs_of_addresses(void **state)
     struct bench *bench = *state;
     assert_int_equal(bench->routes.own_count, 1);
     assert_int_equal(nic_routes_count(&bench->routes), 2 * PORTS);
-    transmit_mix(bench, 3, 2 * PORTS); /* The peer has said nothing: all to its one address. */
+    /* The peer has named no other address: all packets go to its one address. */
+    transmit_mix(bench, 3, 2 * PORTS);
     expect_all(bench);
     learn(bench, &bench->b.addresses.entries[1].gid, 1);
     transmit_mix(bench, 4, 2 * PORTS);
     expect_all(bench);
-    transmit(bench, 1, false, bench->sent % 89 + ROCE_BTH_BYTES, 0); /* Leaves as it was meant. */
+    /* It leaves by the route that it was meant for. */
+    transmit(bench, 1, false, bench->sent % 89 + ROCE_BTH_BYTES, 0);
     learn(bench, NULL, 0);
     transmit_mix(bench, 5, 2 * PORTS);
     expect_all(bench);
@@ -816,7 +824,7 @@ static uint32_t drop_idle(struct udp_port *port)
     return port->links.count;
 }
 
-/* Links that are a route of each other stay as long as either is held, and go together. */
+/* Two links that are routes of each other stay as long as one of them is held, and go together. */
 static void test_links_that_are_routes_go(void **state)
 {
     struct bench *bench = *state;
@@ -830,7 +838,7 @@ static void test_links_that_are_routes_go(void **state)
     learn(bench, other_peer, 1);
     assert_true(nic_routes_learn(&other_routes, &other_av, &bench->av.destination, 1));
     for (int lap = 0; lap < 3; lap++) {
-        /* By the other link. */
+        /* This packet leaves by the other link. */
         transmit(bench, 1, false, bench->sent % 89 + ROCE_BTH_BYTES, 100);
         (void)udp_port_route(port, other, 1, NIC_ECN_NOT);
         assert_int_equal(bench->link->routes + other->routes, 2);
@@ -846,8 +854,8 @@ static void test_links_that_are_routes_go(void **state)
     assert_int_equal(drop_idle(port), 0);
 }
 
-/* Each address of the peer's is a socket with a buffer of its own; when one is full, whoever sends
- * next might be to send there. */
+/* Each address of the peer is a socket with a buffer of its own; when one is full, no link has
+ * room, because the next packet might go there. */
 static void test_each_pair_has_a_window(void **state)
 {
     struct bench *bench = *state;
@@ -865,7 +873,8 @@ static void test_each_pair_has_a_window(void **state)
     assert_true(bench->a.port.counters.probes_answered > 0);
 }
 
-/* Two interfaces in one subnet, in a network of its own, and a neighbour that both lead to. */
+/* Makes two interfaces in one subnet, in a network namespace of its own, and a neighbour that both
+ * lead to. */
 static bool move_to_private_network(void)
 {
     static const char commands[] =
@@ -921,7 +930,7 @@ static void try_interfaces(struct end *end, uint32_t first, const struct gid *pe
         udp_port_link(&end->port, &end->addresses.entries[first].gid, peer, LOCAL_NO_SLOT);
     assert_true(udp_port_offer_routes(&end->port, link, &routes));
     assert_int_equal(nic_routes_count(&routes), 2 * PORTS);
-    assert_int_equal(routes.datagram_bytes, bytes); /* What fits the smaller one. */
+    assert_int_equal(routes.datagram_bytes, bytes); /* The size that fits the smaller interface. */
     for (uint8_t route = 1; route < 2 * PORTS; route++) {
         expect_to_leave_by(end, link, route, route % 2 == 0 ? "nonic0" : "nonic1",
                            route % 2 == 0 ? "nonic1" : "nonic0");
@@ -952,7 +961,7 @@ static void test_each_address_sends_by_its_interface(void **state)
     free(end);
 }
 
-/* `format`: a device whose addresses begin alike, as nobody else's do. */
+/* `format`: a device whose addresses begin in a way that no other process's do. */
 static void expect_refusal(const char *format, const char *word)
 {
     struct address_set set = {0};
@@ -991,7 +1000,7 @@ static void *find_route_cancelled(void *context)
     return NULL;
 }
 
-/* Whoever posts or polls opens sockets here, and holds the NIC's lock meanwhile. */
+/* A thread that posts or polls opens sockets here, while it holds the NIC's lock. */
 static void test_no_thread_is_cancelled_inside(void **state)
 {
     pthread_t thread;

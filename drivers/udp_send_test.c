@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What a kernel or device refuses costs no packet that can be sent another way: segmented
- *         calls, a full send buffer. What does not fit the interface is counted. Acknowledgements
- *         cost no message of their own.
+ * Goal    A refusal of the kernel or a device (of segmented calls, by a full send buffer) costs no
+ *         packet that can be sent another way. Packets that do not fit the interface are counted.
+ *         Acknowledgements cost no message of their own.
  * Method  Two ports on loopback addresses; the linker puts a kernel that refuses in front of the
  *         real one (--wrap=syscall).
  */
@@ -26,9 +26,9 @@
 /* -- A kernel that refuses ----------------------------------------------------------------------*/
 
 static struct {
-    int segmented_reason; /* What it says of segmented messages; 0: it takes them. */
+    int segmented_reason; /* Its errno for segmented messages; 0: it takes them. */
     size_t bytes_max;     /* Limit of a datagram; 0: no limit. */
-    int reason;           /* What it says of everything; 0: it looks closer. */
+    int reason;           /* Its errno for all messages; 0: it looks closer. */
     uint32_t room;        /* Messages before the send buffer is full. */
     uint32_t calls, explained;
 } kernel;
@@ -50,7 +50,7 @@ static size_t segment_of(const struct msghdr *message)
     return 0;
 }
 
-/* 0: it takes it. */
+/* The errno for a message; 0: the kernel takes it. */
 static int reason_against(const struct msghdr *message)
 {
     const size_t segment = segment_of(message);
@@ -70,13 +70,14 @@ static int reason_against(const struct msghdr *message)
     return kernel.room == 0 ? EAGAIN : 0;
 }
 
-/* As the real one: says how many it took, and only of the first one why not. */
+/* Does as the real kernel: returns how many messages it took, and an errno only if it refuses the
+ * first one. */
 static long send_some(int fd, struct mmsghdr *messages, uint32_t count, int flags)
 {
     uint32_t sent = 0;
     int reason = 0;
     kernel.calls++;
-    assert_true(flags & MSG_DONTWAIT); /* Who calls holds a lock. */
+    assert_true(flags & MSG_DONTWAIT); /* The caller holds a lock. */
     while (sent < count && (reason = reason_against(&messages[sent].msg_hdr)) == 0) {
         assert_int_equal(__real_syscall(SYS_sendmmsg, fd, messages + sent, 1, flags), 1);
         kernel.room--;
@@ -199,7 +200,7 @@ static void receive(struct bench *bench)
     (void)udp_port_receive(&bench->a.port, 256, compare, bench, NULL); /* Answers to probes. */
 }
 
-/* Several messages: sizes change, and what is small is copied. */
+/* Transmits several messages: sizes change, and small packets are copied. */
 static void transmit_mix(struct bench *bench)
 {
     for (uint32_t i = 0; i < 60; i++) {
@@ -214,7 +215,7 @@ static void segments_are_refused(struct bench *bench, int reason)
     assert_true(bench->a.port.segmenting);
     transmit_mix(bench);
     udp_port_flush(&bench->a.port);
-    kernel.segmented_reason = reason; /* The route has changed, say: a tunnel. */
+    kernel.segmented_reason = reason; /* Say, the route has changed to a tunnel. */
     for (int round = 0; round < 5; round++) {
         transmit_mix(bench);
         udp_port_flush(&bench->a.port);
@@ -261,8 +262,8 @@ static void test_packets_too_large_for_the_interface(void **state)
     assert_int_equal(bench->received, bench->sent);
 }
 
-/* What the kernel says while an interface has lost its address says nothing of segments: once it is
- * back, packets go together as before. */
+/* An error of the kernel while an interface has lost its address says nothing about segments: once
+ * the address is back, packets go together as before. */
 static void test_source_address_that_is_gone(void **state)
 {
     struct bench *bench = *state;
@@ -288,7 +289,7 @@ static void test_source_address_that_is_gone(void **state)
     assert_int_equal(bench->received, bench->sent);
 }
 
-/* As `nonic stat` says: however many of them go together, packets are counted. */
+/* `nonic stat` counts packets, however many of them go in one message. */
 static void test_packets_are_counted(void **state)
 {
     struct bench *bench = *state;
@@ -312,7 +313,8 @@ static void test_packets_are_counted(void **state)
     assert_int_equal(counters->send_failed, 22);
 }
 
-/* Nothing blocks, nothing is lost, and all stays in order; the program may use its memory again. */
+/* A full send buffer blocks nothing, no packet is lost, and all stay in order; the program may use
+ * its memory again. */
 static void test_full_send_buffer(void **state)
 {
     struct bench *bench = *state;
@@ -329,10 +331,10 @@ static void test_full_send_buffer(void **state)
         assert_true(udp_link_has_room(&bench->a.port, bench->link, now) == !waiting);
         udp_port_flush(&bench->a.port); /* Still no room. */
         kernel.room = 1;
-        udp_port_flush(&bench->a.port); /* A little. */
+        udp_port_flush(&bench->a.port); /* There is room for one message. */
         kernel.room = UINT32_MAX;
         memcpy(bench->memory, before, sizeof(before));
-        transmit(bench, 0); /* What comes now queues behind. */
+        transmit(bench, 0); /* A packet that comes now queues behind. */
         udp_port_flush(&bench->a.port);
         assert_true(udp_link_has_room(&bench->a.port, bench->link, now));
         receive(bench);
@@ -342,7 +344,8 @@ static void test_full_send_buffer(void **state)
     assert_true(bench->a.port.counters.send_waited > 0);
 }
 
-/* Who transmits though nothing has room loses what is too much, and has it counted. */
+/* A caller that transmits though there is no room loses the packets that are too many, and these
+ * are counted. */
 static void test_more_than_can_wait(void **state)
 {
     struct bench *bench = *state;
@@ -367,8 +370,8 @@ static void note_number(void *context, const struct udp_datagram *datagram)
     bench->sizes[bench->received++] = load_be32(datagram->bytes + 8);
 }
 
-/* What answers a request leaves behind the next request, as the end of the same message. Nothing
- * else changes places. */
+/* An answer leaves behind the next request, as the end of the same message. No other packets change
+ * places. */
 static void test_answers_travel_with_requests(void **state)
 {
     static const struct {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Packets of other processes leave in handovers, each once and in order, for their owner
- *         alone; from a handover come the same packets; and each is counted once, by its fate.
- * Method  Random packets beside lists of those that each slot has to get. Letters end at the test
- *         (--wrap), which hands them to the port again as another member would.
+ *         alone; the same packets come out of a handover; and each packet is counted once, by its
+ *         fate.
+ * Method  Random packets are compared with lists of those that each slot has to get. The test takes
+ *         the handovers (--wrap), and hands them to the port again as another member would.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@
 #include "drivers/udp_port.h"
 
 #define OWN_SLOT 3
-#define SLOTS    5 /* That packets are for; nobody has the last. */
+#define SLOTS    5 /* Slots that packets are for; no process has the last one. */
 #define LOOKS    300
 #define FD_MAIL  1000002
 
@@ -41,7 +42,7 @@ static struct {
     struct udp_port port;
     struct prng prng;
     uint8_t letter_out[SHARE_HANDOVER_BYTES_MAX], received[1 << 16];
-    /* Packets under way to a slot, one after the other, each a word. */
+    /* The number of the next packet to each slot. */
     uint32_t next[SLOTS];
     uint64_t handed_on, full, nobody;
     enum share_fate fate;
@@ -57,7 +58,8 @@ enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const v
 size_t __wrap_share_collect(struct share *share, void *handover, size_t bytes_max);
 void __wrap_share_admit(const struct share *share);
 
-/* Each packet: its length, the BTH that leads to the slot, and its number among those. */
+/* Reads each packet: its length, the BTH that leads to the slot, and its number among those of the
+ * slot. */
 static uint32_t read_letter(uint32_t slot, const uint8_t *handover, size_t bytes)
 {
     struct share_handover head;
@@ -123,7 +125,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* From the BTH on. */
+/* Makes a packet, from the BTH on. */
 static struct udp_datagram packet_for(uint32_t slot, uint32_t number, uint8_t *bytes, size_t count)
 {
     memset(bytes, 0, count);
@@ -143,7 +145,7 @@ static void compare_counters(uint64_t given)
     assert_int_equal(world.handed_on + world.full + world.nobody, given);
 }
 
-/* One look brings many packets of one owner, then of another. At its end nothing is kept back. */
+/* One look brings many packets of one owner, then of another. At its end no packet is kept back. */
 static void test_letters_that_leave(void **state)
 {
     (void)state;
@@ -191,12 +193,12 @@ static void test_one_packet(void **state)
     const struct udp_datagram datagram = packet_for(0, 20, bytes, 64);
     assert_false(udp_port_hand_on(&world.port, &here, 0, &datagram));
     assert_int_equal(world.handovers, 20 * (SLOTS - 1));
-    world.nobody = 0; /* The caller counts those. */
+    world.nobody = 0; /* The caller counts the packets for nobody. */
     compare_counters(given);
     assert_int_equal(world.port.handover.count, 0);
 }
 
-/* -- Letters that came --------------------------------------------------------------------------*/
+/* -- Handovers that came ------------------------------------------------------------------------*/
 
 static void arrive(void *context, const struct udp_datagram *datagram)
 {
@@ -215,7 +217,8 @@ static void add(uint32_t slot, uint32_t number, size_t count)
     world.mail_bytes += 2 + count;
 }
 
-/* Ours reach the engines; others', and what is shorter than a BTH, go nowhere. */
+/* Packets that are ours reach the engines; packets of others, and those that are shorter than a
+ * BTH, go nowhere. */
 static void test_letters_that_come(void **state)
 {
     (void)state;
@@ -235,7 +238,7 @@ static void test_letters_that_come(void **state)
     assert_int_equal(world.arrived, 3);
     assert_int_equal(world.port.counters.handed_to_us, 3);
     assert_int_equal(world.port.counters.no_process, 2);
-    assert_int_equal(world.handovers, 0); /* None travels on. */
+    assert_int_equal(world.handovers, 0); /* No handover is handed on. */
 }
 
 static void test_events(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Unread datagrams are seen at the very address and port, for IPv4 and IPv6, in the very
- *         socket that was there before, and no others.
+ * Goal    Unread datagrams are seen only at the right address and port, for IPv4 and IPv6, and only
+ *         in the socket that was there before.
  * Method  Sockets of this test, in the kernel's own list.
  */
 #include <setjmp.h>
@@ -83,7 +83,7 @@ static void test_unread_until_all_is_read(void **state)
     const struct gid gid = gid_of(1);
     const union any_address address = address_of(&gid, ROCE_UDP_PORT);
     struct udp_owner owner;
-    assert_false(udp_find_owner(&gid, &owner)); /* Nobody is there. */
+    assert_false(udp_find_owner(&gid, &owner)); /* No socket is there. */
     const int fd = open_at(&address);
     owner = owner_at(&gid);
     assert_false(udp_unread_at(&gid, &owner, false));
@@ -96,7 +96,7 @@ static void test_unread_until_all_is_read(void **state)
     assert_false(udp_unread_at(&gid, &owner, false));
     send_to(&address);
     assert_true(udp_unread_at(&gid, &owner, false));
-    close(fd); /* With its owner, what is unread is gone. */
+    close(fd); /* Unread datagrams are gone with their socket. */
     assert_false(udp_unread_at(&gid, &owner, false));
 }
 
@@ -119,8 +119,8 @@ static void test_other_sockets(void **state)
     }
 }
 
-/* Whoever takes the address of a process that ended is not that process: neither another program of
- * its user nor a program of another one. */
+/* A process that takes the address of a process that ended does not count as that one, be it of the
+ * same user or of another. */
 static void test_stranger_at_the_same_address(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void be_busy(void)
     }
 }
 
-/* One list in sixteen has not the socket that we look for. */
+/* About one list in sixteen lacks the socket that we look for. */
 static void test_while_others_come_and_go(void **state)
 {
     (void)state;

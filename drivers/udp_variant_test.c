@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Each field of an address vector that belongs to the IP header is on the wire, packet by
- *         packet, and comes out at a port that shows it; the ICRC holds whatever it is; a plain
- *         packet is told to the kernel with nothing beside it.
- * Method  Two ports on loopback addresses, address vectors drawn at random. The linker puts a look
- *         at each message in front of the kernel (--wrap=syscall). In a network of our own, where
- *         that is allowed, a packet socket sees whole frames, whose ICRC is computed by bits.
+ *         packet, and comes out at a port that shows it; the ICRC is right for each value; a plain
+ *         packet goes to the kernel without control data.
+ * Method  Two ports on loopback addresses, address vectors drawn at random. The linker lets the
+ *         test look at each message in front of the kernel (--wrap=syscall). In a network of our
+ *         own, where that is allowed, a packet socket sees whole frames, whose ICRC is computed by
+ *         bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,10 +34,11 @@ enum {
     PACKETS_MAX = 128,
     PAYLOAD_BYTES = 600, /* Some are copied together, some are not. */
     ETHERNET_BYTES = 14,
-    QPN = 0x77 /* Within a slot's: of a named address each process has a part. */
+    QPN = 0x77 /* It is in the range of a slot: each process at a named address has a part of the
+                  QPNs. */
 };
 
-/* What was said beside messages: calls of any kind, things other than the size of segments. */
+/* Calls, messages, and control data other than the size of segments. */
 static struct {
     uint32_t calls, messages, said;
 } kernel;
@@ -192,7 +194,8 @@ static void check_random_paths(void)
     udp_port_show_variants(&bench.b.port);
     while (bench.sent < PACKETS_MAX) {
         const struct nic_av av = draw_path();
-        /* Several with one address vector are one call's segments, others lie between them. */
+        /* Several packets with one address vector are segments of one call, and others lie between
+         * them. */
         for (uint64_t i = prng_below(&bench.prng, 4); i > 0 && bench.sent < PACKETS_MAX; i--) {
             transmit(&av, prng_below(&bench.prng, 2) == 0 ? 100 : PAYLOAD_BYTES);
         }
@@ -214,7 +217,8 @@ static void test_random_paths(void **state)
     close_bench();
 }
 
-/* 0 and 1 say nothing; the bits of congestion notification are not the address vector's. */
+/* Hop limits of 0 and 1 stand for the usual one; the bits of congestion notification do not come
+ * from the address vector. */
 static void test_what_a_path_may_say(void **state)
 {
     (void)state;
@@ -237,7 +241,7 @@ static void test_what_a_path_may_say(void **state)
     close_bench();
 }
 
-/* What is plain costs no control data, and what is not costs no further call. */
+/* A plain packet costs no control data, and another one costs no further call. */
 static void test_cost(void **state)
 {
     (void)state;
@@ -264,7 +268,7 @@ static void test_cost(void **state)
     close_bench();
 }
 
-/* A port that does not show them takes everything for plain. */
+/* A port that does not show the fields takes all packets for plain. */
 static void on_plain(void *context, const struct udp_datagram *datagram)
 {
     assert_true(inet_variant_is_plain(datagram->variant));
@@ -309,7 +313,8 @@ static uint32_t crc_of(uint32_t crc, const uint8_t *bytes, size_t count)
     return crc;
 }
 
-/* IBTA A17.3.3 on a frame as it is: ones for what varies, and eight bytes of ones in front. */
+/* IBTA A17.3.3 on a whole frame: ones in place of the fields that vary, and eight bytes of ones in
+ * front. */
 static uint32_t icrc_of_frame(const uint8_t *ip, size_t bytes, bool ipv4)
 {
     static const uint8_t ones[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -358,7 +363,7 @@ static void check_frames(const char *a, const char *b, bool ipv4)
     while (bench.sent < PACKETS_MAX) {
         const struct nic_av av = draw_path();
         transmit(&av, prng_below(&bench.prng, 2) == 0 ? 100 : PAYLOAD_BYTES);
-        udp_port_flush(&bench.a.port); /* Else a frame is a whole call. */
+        udp_port_flush(&bench.a.port); /* Otherwise a frame would be a whole call. */
         assert_true(next_frame(fd, frame, &bytes));
         const uint8_t *ip = frame + ETHERNET_BYTES;
         const struct inet_variant variant = variant_of_frame(ip, ipv4);
@@ -386,7 +391,7 @@ static void test_on_the_wire(void **state)
     close_bench();
 }
 
-/* A label that a program has for itself alone makes Linux refuse all others that nobody leased:
+/* If a program has a flow label for itself alone, Linux refuses all labels that nobody leased:
  * packets leave all the same. */
 static void test_refused_labels(void **state)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Messages that found a send buffer full leave later, once each and in order, by the socket
- *         that they were for; those for which there is no room, or that are refused, are counted by
- *         packets.
+ * Goal    Messages that found a full send buffer leave later, once each and in order, by their own
+ *         socket; the packets of messages that find no room, or are refused, are counted.
  * Method  Random messages for two sockets whose buffers the test opens and closes (--wrap=syscall),
  *         beside a queue of the test's own. The program's memory is overwritten at once.
  */
@@ -23,14 +22,14 @@
 
 #define STEPS     20000
 #define FDS       2
-#define BYTES_MAX ((size_t)UDP_BATCH_MAX * BLOCK_PACKET_BYTES_MAX) /* That can wait. */
+#define BYTES_MAX ((size_t)UDP_BATCH_MAX * BLOCK_PACKET_BYTES_MAX) /* Bytes that can wait. */
 
 struct message {
     int fd;
     uint32_t packets;
-    uint8_t byte; /* All of its bytes are. */
+    uint8_t byte; /* The value of all its bytes. */
     size_t bytes;
-    bool told; /* Something is said beside it. */
+    bool told; /* It has control data. */
 };
 
 static struct {
@@ -38,11 +37,11 @@ static struct {
     struct prng prng;
     struct message queue[UDP_BATCH_MAX]; /* The model: the oldest first. */
     uint32_t first, count;
-    size_t bytes; /* All of them have, those that have left included. */
+    size_t bytes; /* The bytes of all messages, also of those that have left. */
     uint64_t waited, failed;
     uint32_t room[FDS]; /* Messages that a socket takes. */
-    int reason;         /* Else, why not. */
-    uint32_t polls;     /* Until there is room for one. */
+    int reason;         /* The errno when it takes none. */
+    uint32_t polls;     /* Polls until there is room for one. */
 } world;
 
 /* -- The kernel ---------------------------------------------------------------------------------*/
@@ -62,7 +61,7 @@ static void compare(const struct message *wanted, int fd, const struct msghdr *m
     assert_true(!wanted->told || *(const uint8_t *)message->msg_control == wanted->byte);
 }
 
-/* poll: room comes at the one that the test says. */
+/* poll: room comes at the poll that the test names. */
 static long wait_for_room(int fd, int ms)
 {
     assert_int_equal(fd, world.queue[world.first].fd);
@@ -119,7 +118,7 @@ static void note(const struct message *message)
     world.waited += message->packets;
 }
 
-/* In several pieces, of memory that is something else's afterwards. */
+/* Hands over a message in several pieces, whose memory is overwritten afterwards. */
 static void wait_with(const struct message *message)
 {
     static uint8_t bytes[4 * BLOCK_PACKET_BYTES_MAX], control[CMSG_SPACE(sizeof(int))];
@@ -153,7 +152,7 @@ static void send_waiting(void)
     if (world.first == world.count) {
         world.first = world.count = 0;
         world.bytes = 0;
-    } else { /* It stopped where there is no room. */
+    } else { /* It stopped at a socket without room. */
         assert_int_equal(world.room[world.queue[world.first].fd], 0);
     }
 }
@@ -217,7 +216,7 @@ static void test_as_many_as_promised(void **state)
         note(&message);
         wait_with(&message);
     }
-    assert_int_equal(world.waited, UDP_BATCH_MAX); /* The model's. */
+    assert_int_equal(world.waited, UDP_BATCH_MAX); /* The model agrees. */
     check_state();
     udp_waiting_forget(&world.port);
     assert_false(udp_port_has_waiting(&world.port));
@@ -226,7 +225,7 @@ static void test_as_many_as_promised(void **state)
     assert_int_equal(world.port.counters.send_calls, 0);
 }
 
-/* At most the time that the caller allows, 10 ms at a time. */
+/* Draining takes at most the time that the caller allows, 10 ms at a time. */
 static void test_draining(void **state)
 {
     (void)state;
@@ -243,7 +242,7 @@ static void test_draining(void **state)
     assert_int_equal(world.first, 1);
     assert_true(udp_port_has_waiting(&world.port));
     world.polls = 1;
-    udp_port_drain(&world.port, 1000); /* No longer than something waits. */
+    udp_port_drain(&world.port, 1000); /* It ends when no message waits any more. */
     assert_int_equal(world.polls, 0);
     assert_false(udp_port_has_waiting(&world.port));
 }

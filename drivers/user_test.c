@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The overflow ID is nobody's where the user namespace leaves users without a name, and a
- *         user like any other where each user has a name.
+ * Goal    The overflow ID names nobody where the user namespace leaves users without a name; where
+ *         each user has a name, it is a user like any other.
  * Method  Children in user namespaces of their own, whose maps the parent writes, which needs root.
  */
 #include <setjmp.h>
@@ -32,7 +32,8 @@ static void write_map(pid_t child, const char *map)
     close(fd);
 }
 
-/* Is the overflow ID somebody's in a user namespace with that map, where 7 is if the map has it? */
+/* Does the overflow ID name somebody in a user namespace with that map? User 7 has to have a name
+ * there if `seven`. */
 static bool is_named_under(const char *map, bool seven)
 {
     int ready[2], go[2], status;
@@ -77,7 +78,7 @@ static void test_map_of_all(void **state)
     assert_true(is_named_under("0 0 65534\n65534 65534 4294901761\n", true));
 }
 
-/* Also where the map has the overflow ID: it still stands for others besides. */
+/* The map may even have the overflow ID: it still stands for other users besides. */
 static void test_map_of_some(void **state)
 {
     (void)state;
