@@ -45,7 +45,7 @@ static struct gid gid_of(const union socket_address *address)
     return gid;
 }
 
-/* Any address of 127.0.0.0/8 is this interface's, though it lists but one. */
+/* Each address of 127.0.0.0/8 belongs to this interface, though the interface lists only one. */
 static const char loopback[] = "lo";
 
 /* A socket on the RoCE port of `address`, or -1 with errno. */
@@ -242,8 +242,8 @@ static bool add_name(struct address_set *set, union socket_address *address,
     return true;
 }
 
-/* A loopback address of this process alone: the bind itself is the claim, so nothing has to be
- * agreed on and nothing is left behind. `add_one` binds. */
+/* Claims a loopback address for this process alone: to bind it is to claim it, so processes need no
+ * agreement, and nothing is left behind. `add_one` binds. */
 static bool claim_loopback(struct address_set *set,
                            bool (*add_one)(struct address_set *, union socket_address *, uint32_t),
                            char *error, size_t error_bytes)

@@ -30,12 +30,12 @@ struct capture *capture_open(const char *path, char *error, size_t error_bytes);
 void capture_forget(struct capture *capture);
 void capture_close(struct capture *capture);
 
-/* A packet from BTH to ICRC. */
+/* Records a packet, from BTH to ICRC. */
 void capture_bytes(struct capture *capture, const struct inet_flow *flow,
                    struct inet_variant variant, const uint8_t *bytes, size_t count);
 
-/* A packet in two pieces without its ICRC, which is computed for identification 0. `payload` may be
- * NULL. */
+/* Records a packet in two pieces without its ICRC, which is computed for identification 0.
+ * `payload` may be NULL. */
 void capture_pieces(struct capture *capture, const struct inet_flow *flow,
                     struct inet_variant variant, const uint8_t *headers, size_t headers_bytes,
                     const uint8_t *payload, size_t payload_bytes);

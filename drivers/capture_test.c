@@ -27,7 +27,7 @@
 #include "wire/roce_frame.h"
 
 #define PACKET_BLOCK  6
-#define PACKET_AT     28 /* Where the packet begins in its block. */
+#define PACKET_AT     28 /* The offset of the packet in its block. */
 #define HEADERS_BYTES (INET_IPV4_BYTES + INET_UDP_BYTES)
 #define PACKETS       2000 /* About 4 MB: more than waits in memory. */
 
@@ -73,7 +73,7 @@ static struct capture *open_capture(const char *path)
     return capture;
 }
 
-/* The bytes of the next packet. */
+/* Draws the bytes of the next packet. */
 static size_t draw(struct prng *prng, uint8_t *bytes)
 {
     const size_t count = 16 + prng_below(prng, 4000);
@@ -123,7 +123,7 @@ static const uint8_t *next_block(struct bench *bench)
     return block;
 }
 
-/* The section and its interface. */
+/* Skips the blocks of the section and of its interface. */
 static void skip_head(struct bench *bench)
 {
     assert_int_equal(load_le32(next_block(bench)), 0x0a0d0d0a);
@@ -153,7 +153,7 @@ static void test_each_packet_once_and_in_order(void **state)
     const struct prng prng = bench->prng;
     struct capture *capture = open_capture(bench->path);
     record(bench, capture, PACKETS);
-    read_file(bench, bench->path); /* While it is written. */
+    read_file(bench, bench->path); /* The file is still being written. */
     const int before = compare(bench, prng);
     assert_in_range(before, 1, PACKETS - 1);
     capture_flush(capture);

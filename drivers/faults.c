@@ -42,7 +42,7 @@ struct held {
     uint64_t due_packet;     /* Goes out behind this packet number, ... */
     struct instant due_time; /* ... or at this time, whichever comes first. */
     uint32_t bytes;          /* The bytes that it takes in the queue, this struct included. */
-    bool reordered;          /* Its turn comes by `reordered`, not by its place in the queue. */
+    bool reordered;          /* The list `reordered` gives its turn, not its place in the queue. */
     bool taken;
 };
 _Static_assert(sizeof(struct held) <= FAULTS_HELD_COST, "what a held packet takes");
@@ -64,7 +64,7 @@ struct faults {
     struct fault kinds[FAULT_KINDS];
     uint64_t delay_ns;
     uint32_t directions;
-    uint64_t packets; /* Decided so far. */
+    uint64_t packets; /* Packets that were decided so far. */
     struct queue queue;
 };
 
@@ -252,7 +252,7 @@ struct fault_decision faults_decide(struct faults *faults, uint32_t count)
         .drop = strikes(faults, FAULT_DROP),
         .duplicate = strikes(faults, FAULT_DUPLICATE),
         .reorder = strikes(faults, FAULT_REORDER),
-        .corrupt = strikes(faults, FAULT_CORRUPT) && count > 0, /* A peer may send nothing. */
+        .corrupt = strikes(faults, FAULT_CORRUPT) && count > 0, /* There may be no byte. */
     };
     if (decision.corrupt) {
         decision.corrupt_bit = (uint32_t)prng_below(&faults->prng, (uint64_t)count * 8);

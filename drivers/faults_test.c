@@ -114,7 +114,7 @@ static void test_positions_and_directions(void **state)
         assert_int_equal(decision.drop, i == 3 || i == 5);
         assert_int_equal(decision.duplicate, i == 1);
     }
-    assert_true(faults_apply(faults, FAULT_SENDING)); /* The default. */
+    assert_true(faults_apply(faults, FAULT_SENDING)); /* This is the default. */
     assert_false(faults_apply(faults, FAULT_RECEIVING));
     faults_close(faults);
     faults = open_spec("drop=1,dir=both");

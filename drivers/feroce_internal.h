@@ -48,14 +48,14 @@ struct feroce_port {
     struct feroce_port_config config;
     int cm_in, cm_out, data_out, data_in;
     int raw; /* The socket for packets with IP headers of ours; -1: none. */
-    struct feroce_way ways[FEROCE_QPS_MAX]; /* By queue pair. */
+    struct feroce_way ways[FEROCE_QPS_MAX]; /* One for each queue pair. */
     struct feroce_entry batch[FEROCE_BATCH_MAX];
     uint32_t batch_count;
     struct faults *faults_out, *faults_in; /* NULL: none. */
     struct feroce_way right, wrong;        /* The ICRC's verdict on datagrams that are held. */
     bool has_released;                     /* One of these datagrams is being read. */
     struct feroce_capture *capture;        /* NULL: none. */
-    uint16_t identification;               /* The board's next one. */
+    uint16_t identification;               /* The next one of the board. */
     struct feroce_port_counters counters;
     /* Datagrams that one of the two sockets received, and that were not yet handed on. */
     struct mmsghdr messages[FEROCE_RECEIVE_MAX];

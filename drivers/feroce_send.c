@@ -122,7 +122,7 @@ static uint32_t run_length(const struct feroce_port *port, uint32_t at)
     return count;
 }
 
-/* With a raw socket IP and UDP header are ours, and the identification counts. */
+/* Adds a packet for a raw socket: IP and UDP header are ours, and the identification counts up. */
 static void add_frame(struct feroce_port *port, struct call *call, struct msghdr *message,
                       struct feroce_entry *entry)
 {
@@ -169,7 +169,7 @@ static void lay_message(struct feroce_port *port, struct call *call, uint32_t at
     }
 }
 
-/* A message that the system refuses is lost like one on a wire; the next one may not be. */
+/* A message that the system refuses is lost, as on a wire; the next one may be taken. */
 static void make_calls(struct feroce_port *port, struct call *call)
 {
     for (uint32_t done = 0; done < call->count;) {
@@ -266,7 +266,7 @@ static void send_struck(struct feroce_port *port, const struct feroce_entry *ent
         push(port, fault->corrupt ? &whole : entry);
     }
     if (fault->corrupt) {
-        send_batch(port); /* The copy goes with this function. */
+        send_batch(port); /* The copy ends with this function. */
     }
 }
 
@@ -275,7 +275,7 @@ static struct feroce_way *way_to(struct feroce_port *port, const struct feroce_p
 {
     INVARIANTS(CHECK(packet->qpn - FEROCE_FIRST_QPN < FEROCE_QPS_MAX));
     struct feroce_way *way = &port->ways[packet->qpn - FEROCE_FIRST_QPN];
-    /* A host may name any address, also 0: that does not tell a way that was never made. */
+    /* A host may name any address, also 0, so the address does not tell whether a way was made. */
     if (way->ip != packet->destination_ip || way->flow.destination_port != ROCE_UDP_PORT) {
         const uint16_t from = port->config.stack == FEROCE_STACK_2024 ? FEROCE_PORT_DATA_FROM_2024
                                                                       : FEROCE_PORT_DATA_FROM;

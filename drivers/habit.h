@@ -28,10 +28,10 @@
 #define HABIT_POLLS_TO_BELIEVE     32
 #define HABIT_BELIEF_LOST_FACTOR   8
 #define HABIT_POLLS_TO_BELIEVE_MAX (1u << 20)
-/* Up to this number of packets are the pattern of a program that answers each: sending can wait for
- * its answer, though only once. */
+/* A program that answers each packet gets at most this number of packets in a round: sending can
+ * wait for its answer, but only once. */
 #define HABIT_DEFER_MAX 2
-/* Rounds of a polling program between two looks at the clock while nothing comes in. */
+/* Rounds of a polling program between two looks at the clock while no packet comes in. */
 #define HABIT_ROUNDS_PER_CLOCK 16
 /* Rounds that bring packets between two looks at timers. A program that was stopped finds that all
  * timers have run out, but first reads the packets that came meanwhile. */
@@ -46,22 +46,22 @@
 #define HABIT_POST_POLLED_NS   500
 #define HABIT_LONE_POSTS_MAX   16
 #define HABIT_HOLDS_MAX        8
-/* A message from this size on does not wait: copying it takes longer than what company saves, and
- * the peer copies meanwhile. */
+/* A message from this size on does not wait: to copy it takes longer than company saves, and the
+ * peer copies meanwhile. */
 #define HABIT_LARGE_BYTES 2048
 
 /* Direct placement costs a system call a packet. It is worth that only up to this size, and only
  * while the program waits for each write instead of posting many. */
 #define HABIT_PLACE_BYTES_MAX    65536
 #define HABIT_PLACE_UNPOLLED_MAX 4
-/* A READ that is fetched takes one copy; one that is answered by packets takes two, and so does
- * every READ behind it until nothing is in flight. From this size on, waiting for that is
- * shorter. */
+/* A READ that is fetched takes one copy. A READ that is answered by packets takes two, and so does
+ * each READ behind it until no request is in flight. From this size on, it takes less time to wait
+ * for that. */
 #define HABIT_READ_WAITS_BYTES 2048
-/* A READ that is alone is fetched by a system call of ours if it has FETCH_BYTES_ALWAYS bytes. With
- * FETCH_BYTES_LONE bytes it is fetched if the program waits for each READ, or if one of the last
- * SMALL_READS_MAX READs was large: UCX sends a short READ up to a 512-byte boundary first, and if
- * that one went by packets, the large one behind it would too. */
+/* A READ that is alone is fetched by a system call of ours if it has HABIT_FETCH_BYTES_ALWAYS
+ * bytes. With HABIT_FETCH_BYTES_LONE bytes it is fetched if the program waits for each READ, or if
+ * one of the last HABIT_SMALL_READS_MAX READs was large: UCX sends a short READ up to a 512-byte
+ * boundary first, and if that one went by packets, the large one behind it would too. */
 #define HABIT_FETCH_BYTES_ALWAYS 16384
 #define HABIT_FETCH_BYTES_LONE   HABIT_READ_WAITS_BYTES
 #define HABIT_SMALL_READS_MAX    4
@@ -82,7 +82,7 @@
 
 /* The driver of the NIC. */
 enum habit_driver {
-    HABIT_WATCHED, /* The thread: it sleeps in the kernel until something comes. */
+    HABIT_WATCHED, /* The thread: it sleeps in the kernel until a packet comes. */
     HABIT_POLLED,  /* Programs that poll; the thread only looks whether they still do. */
 };
 
@@ -90,7 +90,7 @@ struct habit {
     uint32_t batch;            /* Requests that may wait for one another. */
     uint8_t driver;            /* enum habit_driver. */
     bool polled_since_flush;   /* A program's round came after its last posting. */
-    bool deferred;             /* The last round received but left sending to the next. */
+    bool deferred;             /* The last round received, and left sending to the next round. */
     uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
     uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
     uint32_t polls_to_believe; /* After this number of them we believe that the program polls. */
@@ -109,11 +109,11 @@ struct habit {
     } posts;
     struct {
         uint32_t small_reads; /* READ requests since a large one. */
-        uint32_t unpolled;    /* Direct writes and reads since the program last reaped. */
+        uint32_t unpolled;    /* Direct writes and reads since the program last took completions. */
     } direct;
 };
 
-/* A program of which nothing is known; the thread drives. */
+/* The habit of a program of which nothing is known; the thread drives. */
 void habit_init(struct habit *habit, uint32_t batch);
 
 /* -- A poll -------------------------------------------------------------------------------------*/
@@ -208,7 +208,7 @@ static inline bool habit_sends_now(struct habit *habit, uint32_t received)
     return now;
 }
 
-/* Everything that is ready leaves. */
+/* All packets that are ready leave. */
 static inline void habit_note_sending(struct habit *habit)
 {
     habit->deferred = false;

@@ -199,7 +199,7 @@ static void test_large_posts_do_not_wait(void **state)
     post(&habit, HABIT_LARGE_BYTES - 1, false);
     assert_int_equal(habit.posts.waiting, 1);
     post(&habit, HABIT_LARGE_BYTES, false);
-    assert_int_equal(habit.posts.waiting, 0); /* Both have left, in their order. */
+    assert_int_equal(habit.posts.waiting, 0); /* Both posts have left, in their order. */
 }
 
 static void test_when_a_round_sends(void **state)
@@ -234,7 +234,7 @@ static void test_when_the_clock_is_read(void **state)
         bool reads;
     } rows[] = {
         {{{'i', 1}}, 1, true},  /* Rounds may be seconds apart. */
-        {{{'f', 40}}, 1, true}, /* Something came in. */
+        {{{'f', 40}}, 1, true}, /* A packet came in. */
         {{{'f', 40}, {'i', 1}}, 1, false},
         {{{'f', 40}, {'i', 1}}, 15, false},
         {{{'f', 40}, {'i', 1}}, 16, true},

@@ -35,7 +35,7 @@ struct interface_watch {
     bool failed;
     bool again;                 /* A message was missed: the state is to be read again. */
     uint8_t reading;            /* enum interface_reading. */
-    uint32_t port_id, sequence; /* The socket's, and that of the request under way. */
+    uint32_t port_id, sequence; /* The socket's number, and that of the request under way. */
     struct interfaces fresh;    /* The part of the state that has been read. */
     size_t at, count;           /* Where messages begin that were not yet looked at. */
     uint8_t bytes[INTERFACE_WATCH_BYTES];
@@ -46,7 +46,7 @@ struct interface_watch {
 MUST_USE bool interface_watch_open(struct interface_watch *watch, bool events);
 void interface_watch_close(struct interface_watch *watch);
 
-/* Reads the state of everything into `interfaces`. False: it cannot be read. */
+/* Reads the whole state into `interfaces`. False: it cannot be read. */
 MUST_USE bool interface_watch_read(struct interface_watch *watch, struct interfaces *interfaces);
 
 /* The next change that the kernel has told, which is made in `interfaces`: enum live_change, or'ed.

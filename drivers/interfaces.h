@@ -36,7 +36,7 @@ struct interfaces {
     uint32_t count;
 };
 
-/* Beside enum live_change: the message does not tell all, everything is to be read. */
+/* Beside enum live_change: the message does not tell all, so the whole state is to be read. */
 #define INTERFACES_DOUBT (1u << 3)
 
 /* Takes one message that the kernel sent without a question. Returns enum live_change, or'ed, and
@@ -47,7 +47,7 @@ uint32_t interfaces_apply(struct interfaces *interfaces, const struct rtnetlink_
 bool interfaces_concern(const struct interfaces *interfaces,
                         const struct rtnetlink_message *message);
 
-/* A reading of everything begins: the same addresses, of which nothing is known yet. */
+/* A reading of the whole state begins, with the same addresses, of which nothing is known yet. */
 void interfaces_begin(struct interfaces *fresh, const struct interfaces *known);
 /* Takes one message of the reading: addresses come first, then links. */
 void interfaces_read(struct interfaces *fresh, const struct rtnetlink_message *message);

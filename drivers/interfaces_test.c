@@ -87,7 +87,7 @@ static void test_addresses(void **state)
     const uint32_t gone = LIVE_CHANGE_GIDS | INTERFACES_DOUBT;
     assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS, 2, A), 0);
     assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS_GONE, 3, A),
-                     0); /* Another interface's. */
+                     0); /* It is another interface's. */
     assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS_GONE, 2, NOBODY), 0);
     assert_true(interfaces.addresses[A].present);
     assert_int_equal(apply(&interfaces, RTNETLINK_ADDRESS_GONE, 2, A), gone);
@@ -206,7 +206,7 @@ static void test_reading(void **state)
     assert_false(interfaces.addresses[A].up);
     interfaces_begin(&fresh, &interfaces);
     read_address(&fresh, 2, A);
-    read_address(&fresh, 4, B); /* It has moved. */
+    read_address(&fresh, 4, B); /* B has moved. */
     read_address(&fresh, 3, NOBODY);
     read_link(&fresh, 2, false);
     read_link(&fresh, 3, true);

@@ -67,7 +67,8 @@ static void a_long_line_comes_in_parts(void **state)
         parts++;
     }
     assert_int_equal(lines_close(&lines), 0);
-    assert_int_equal(parts, 6); /* Four of 699, the rest of 200, and what is behind the end. */
+    assert_int_equal(parts, 6); /* Four of 699 bytes, the rest of 200, and the text behind the
+                                   end. */
     assert_int_equal(bytes, sizeof(text) - 1);
     assert_memory_equal(all, text, bytes);
     close(fd);

@@ -31,21 +31,21 @@ struct link {
                                machine, or unicast. */
     bool lost;              /* The peer process is gone: packets that are sent here vanish. */
     bool wanted;            /* While idle links go: this one is named by a packet that waits. */
-    bool connected;         /* A connected queue pair's packets went here (LINK_UDP). */
+    bool connected;         /* Packets of a connected queue pair were sent here (LINK_UDP). */
     uint32_t holders;       /* 0: idle. */
     uint32_t routes;        /* Links of other routes that hold this one (udp_routes.c). */
     struct link *first;     /* The peer's link of route 0, with which it goes; or itself. */
     struct instant look_at; /* Lost: when to look for it again. */
     uint32_t number;        /* LINK_UDP: nic_av.peer; 0: none. */
     struct list parked;     /* Queue pairs waiting for room (their nic_park nodes). */
-    struct list waiting;    /* In live.waiting: there may be such queue pairs. */
+    struct list waiting;    /* In live.links.waiting: there may be such queue pairs. */
     struct list member;     /* In its table: in the list of held or of idle links. */
     struct link *next;      /* In its bucket. */
     /* live_stopped.c: does the peer read what we send? */
     struct link_reading {
         struct instant at;      /* When we looked the last time; 0 ns: never. */
         uint32_t mark;          /* Shared memory: how much had been sent by then. */
-        bool unread;            /* UDP: something lay in the peer's socket. */
+        bool unread;            /* UDP: datagrams lay unread in the peer's socket. */
         uint8_t blind;          /* UDP: looks in a row that failed for want of something. */
         bool unmet;             /* UDP: the look for its owner failed likewise. */
         struct instant met_at;  /* UDP, on this machine: when we looked for the owner of the */

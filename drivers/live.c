@@ -34,7 +34,7 @@
  * go is not busy with it for long. */
 #define READ_PACKETS 512
 
-/* Paths of a connection, if the user names no number: enough that two seldom share all of a
+/* Paths of a connection, if the user names no number: with this number, all paths seldom share one
  * route. */
 #define PATHS_USUAL 4
 

@@ -46,7 +46,7 @@ void live_cm_serve(struct live *live);
 void live_cm_on_time(struct live *live);
 /* Processes have ended, and all packets that they had sent have been taken in. */
 void live_cm_on_gone(struct live *live);
-/* The process ends: answers that a peer may not have got leave once more. */
+/* The process ends: sends those answers once more that a peer may not have got. */
 void live_cm_say_again(struct live *live);
 
 /* live_cm_gone.c: before a request goes to a process, and when a request has come from a process.

@@ -139,7 +139,7 @@ static uint8_t *pages;
 static size_t page;
 static uint8_t *changing; /* A byte of the first page. */
 
-/* The second page is read for the first time: now the peer changes what lies in the first. */
+/* The second page is read for the first time: now the peer changes bytes in the first page. */
 static void on_fault(int signal)
 {
     (void)signal;
@@ -194,7 +194,7 @@ static void test_one_question_for_a_port(void **state)
     shut(live);
 }
 
-/* A sender with many connections to make may ask for all of them at once. */
+/* A sender that makes many connections may ask for all of them at once. */
 static void test_burst_of_one_sender(void **state)
 {
     (void)state;
@@ -227,8 +227,8 @@ static void test_repeated_request(void **state)
     shut(live);
 }
 
-/* One sender's requests for ports that nobody serves keep none of another sender waiting, nor do
- * those of many senders keep a request off whose port is served. */
+/* If one sender asks for ports that nobody serves, requests of another sender do not wait for that.
+ * If many senders do it, a request whose port is served is still answered. */
 static void test_flood_of_requests(void **state)
 {
     (void)state;

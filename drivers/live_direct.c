@@ -14,7 +14,7 @@
 #define SETTLE_NS 3000000000u
 /* The same with the lock held, where nobody can wait outside of it. */
 #define SETTLE_LOCKED_NS 5000000u
-/* Between two looks. */
+/* The time between two looks. */
 #define LOOK_NS 1000000
 
 void live_publish_region(struct live *live, const struct region *region)

@@ -36,7 +36,7 @@ struct live {
     struct address_set addresses;
     struct live_interfaces port;
     struct udp_port udp;
-    struct shm_port *shm;    /* NULL: not wanted, or not to be had. */
+    struct shm_port *shm;    /* NULL: not wanted, or the system does not give one. */
     struct capture *capture; /* NULL: none. */
     struct faults *faults;   /* NULL: none. */
     struct live_full full;
@@ -48,8 +48,8 @@ struct live {
     struct habit habit;
 
     struct udp_counters udp_seen; /* The port's counts that the NIC's already include. */
-    uint32_t fetched_bytes;       /* In the round of sending under way. */
-    uint32_t placed_records;      /* In the round of receiving under way. */
+    uint32_t fetched_bytes;       /* Fetched in the present round of sending. */
+    uint32_t placed_records;      /* Received in the present round. */
 };
 
 /* The entry of a function that world/ calls "(locked)". */

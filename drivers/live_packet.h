@@ -21,7 +21,7 @@ void live_transmit_raw(struct live *live, struct link *link, struct inet_variant
  * there. */
 MUST_USE uint32_t live_serialize(const struct link *link, const struct nic_departure *departure,
                                  uint8_t *bytes);
-/* All that was transmitted leaves. */
+/* Sends all packets that were transmitted. */
 void live_flush_ports(struct live *live);
 /* The addresses and ports of packets that leave by that link: each route over UDP has its own. */
 MUST_USE struct inet_flow live_flow_of(const struct link *link, const struct nic_av *av);

@@ -41,7 +41,7 @@
  * were lost: cm_hurry repeats it for this time, and live_leave waits longer for us. */
 #define TAKE_LEAVE_NS UINT64_C(1400000000)
 
-/* How soon the thread goes on after the system refused it something. */
+/* The time after which the thread goes on when the system has refused it something. */
 #define STARVED_NS 1000000
 #define REFUSED_NS 1000000
 
@@ -91,7 +91,7 @@ static void check_time_if_late(struct live *live)
     }
 }
 
-/* Receive, time, send. False: nothing came in and nothing went out. */
+/* Receives, serves timers, sends. False: no packet came in, and none went out. */
 static bool go_round(struct live *live)
 {
     live->now = clock_now();
@@ -313,7 +313,7 @@ static int wait_for_events(int fd, struct epoll_event *events, int room, uint64_
     return count == 0 ? 0 : epoll_wait(fd, events, room, 0);
 }
 
-/* Sleeps until something comes or the time is over, without the lock. */
+/* Sleeps without the lock, until an event comes or the time is over. */
 static void sleep_in_kernel(struct live *live, uint64_t timeout_ns)
 {
     struct epoll_event events[8];

@@ -9,7 +9,8 @@ struct live;
 
 /* The thread: its argument is the NIC. */
 void *live_thread(void *argument);
-/* All that is ready leaves, counters and capture are written. Not locked. */
+/* Sends all packets that are ready, and writes counters and capture. The caller does not hold the
+ * lock. */
 void live_finish(struct live *live);
 
 #endif

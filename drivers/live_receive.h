@@ -10,13 +10,13 @@
 
 struct live;
 
-/* Up to `quantum` packets of each peer come in. Returns how many did, but for placed records: those
- * are no reason to stay awake. */
+/* Takes in up to `quantum` packets of each peer. Returns how many came, without placed records,
+ * which are no reason to stay awake. */
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp);
 /* Takes in packets from `fd`, a descriptor of an address that processes share. False: it is none of
  * these. */
 bool live_receive_shared(struct live *live, int fd);
-/* One packet. */
+/* Takes in one packet. */
 void live_arrival(struct live *live, const struct nic_frame *frame);
 
 #endif

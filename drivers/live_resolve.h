@@ -12,8 +12,8 @@
 
 struct live;
 
-/* The verdict where no link leads to the peer, for the errno of the last try: a shortage that may
- * pass, or that the peer is out of reach. */
+/* The verdict if no link leads to the peer, by the errno of the last try: there is a shortage that
+ * may pass, or the peer is out of reach. */
 static inline enum status live_unreachable(int reason)
 {
     return shortage_is(reason) ? STATUS_FULL : STATUS_INVALID;

@@ -22,7 +22,7 @@
 /* The number of turns by which the memory of a queue pair is prefetched. */
 #define TURNS_AHEAD 3
 
-/* Between two looks for the peer of a link that was lost. */
+/* The time between two looks for the peer of a link that was lost. */
 #define LOOK_AGAIN_NS 10000000
 
 /* The most bytes that are fetched before we look at packets that came in meanwhile. */

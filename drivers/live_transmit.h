@@ -10,9 +10,9 @@
 
 struct live;
 
-/* Everything ready leaves, as far as links have room. Returns how many packets did. */
+/* Sends the packets that are ready, as far as links have room. Returns how many left. */
 uint32_t live_transmit(struct live *live);
-/* A management datagram to the peer's QP 1. */
+/* Transmits a management datagram to the peer's QP 1. */
 void live_transmit_mad(struct live *live, const struct nic_av *av, const uint8_t mad[CM_MAD_BYTES]);
 
 #endif

@@ -24,10 +24,10 @@ struct live_thread {
     bool udp_watched;            /* The UDP sockets are among those of `poll_fd`. */
     bool asleep;                 /* Peers were told to ring the doorbell. */
     struct instant sleeps_until; /* 0 ns: it does not sleep for long. */
-    _Atomic uint64_t rounds;     /* Rounds of programs, ever: do they go on? */
+    _Atomic uint64_t rounds;     /* All rounds of programs so far: do they go on? */
 };
 
-/* When the thread has something to do, if nothing comes. */
+/* The time when the thread has work to do, if no packet comes. */
 struct instant live_deadline(const struct live *live);
 void live_wake(struct live *live);
 /* The thread sleeps, but a timer has been started that runs out before it wakes, or requests are

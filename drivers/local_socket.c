@@ -14,8 +14,8 @@
 
 #define NAME_PREFIX "nonic/"
 
-/* Connections of other users that are sent away in one turn: their flood takes a part of our time,
- * under the NIC's lock, and not all of it. */
+/* Connections of other users that are sent away in one turn: a flood of them takes only a part of
+ * our time under the NIC's lock. */
 #define STRANGERS_MAX 64
 
 struct local_name local_name(const char *purpose, const struct gid *gid, int slot)
@@ -106,7 +106,7 @@ int local_dial(const struct local_name *name, pid_t *pid)
     return fd;
 }
 
-/* A flag of the process, as descriptors belong to the process. */
+/* The flag belongs to the process, as descriptors do. */
 static atomic_bool starved;
 
 bool local_starved(void)

@@ -66,13 +66,13 @@ uid_t local_user(int socket);
 /* The process that dialled or listened, as this process sees it; 0: it does not see it. */
 pid_t local_peer(int socket);
 
-/* One message, with descriptors or without. */
+/* Sends one message, with descriptors or without. */
 MUST_USE bool local_send(int socket, const void *bytes, size_t count, const int *fds,
                          uint32_t fd_count);
 
 /* Returns the bytes received; 0: the other side is gone; -1 with errno, EPERM if we dialled and the
- * sender was of another user when it sent. Of the descriptors that came along up to *fd_count are
- * kept, and that becomes their number. */
+ * sender was of another user when it sent. Up to *fd_count of the descriptors that came along are
+ * kept, and *fd_count becomes their number. */
 MUST_USE ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count);
 
 #endif

@@ -298,7 +298,7 @@ static void test_bursts(void **state)
         total += workers[i].taken;
     }
     assert_int_equal(bench->count, total);
-    /* Both ways were taken, or this was no test. */
+    /* The lock was held both by bias and by the mutex, or this was no test. */
     assert_true(bench->biased < total);
     assert_true(bench->biased > 0 || !bench->lock.may_be_biased);
 }

@@ -70,7 +70,7 @@ static void *add_ones(void *number)
     return NULL;
 }
 
-/* Nothing is lost between what the NIC read and what it wrote. */
+/* No change of the program is lost between the NIC's read and its write. */
 static void test_beside_the_program(void **state)
 {
     (void)state;

@@ -26,12 +26,12 @@
 
 struct presence;
 
-/* NULL with errno. Without a name of its own at an address (`count`, `gids`) this process still
- * hears of others. `slot` 0: alone at its addresses. */
+/* NULL with errno. Also without a name of its own at an address (`count`, `gids`) this process
+ * hears of others. `slot` 0: it is alone at its addresses. */
 struct presence *presence_open(const struct gid *gids, uint32_t count, uint32_t slot);
 /* NULL: does nothing. */
 void presence_close(struct presence *presence);
-/* Readable: presence_serve. */
+/* When it is readable, call presence_serve. */
 int presence_fd(const struct presence *presence);
 
 /* From now on we hear of the end of the process that has this address. Does nothing if it was met

@@ -187,7 +187,7 @@ static void test_as_the_model_says(void **state)
     for (int i = 0; i < PARTIES; i++) {
         presence_close(model.parties[i].presence);
     }
-    assert_int_equal(descriptors(), before); /* None was left open. */
+    assert_int_equal(descriptors(), before); /* No descriptor was left open. */
 }
 
 /* A presence has as many names as it has addresses. */
@@ -280,7 +280,7 @@ static void expect_gone(struct presence *presence, const struct gid *gid)
         assert_true(wait_for(presence));
         presence_serve(presence);
     }
-    assert_true(is_gone(presence, gid, 0)); /* Until it is forgotten. */
+    assert_true(is_gone(presence, gid, 0)); /* It is gone until it is forgotten. */
     presence_forget(presence, gid, 0);
     assert_false(is_gone(presence, gid, 0));
 }

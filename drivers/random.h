@@ -19,7 +19,7 @@
 #include "drivers/clock.h"
 #include "drivers/system.h"
 
-/* Numbers that nobody can guess; false: the kernel gives none. No cancellation point. */
+/* Draws bytes that nobody can guess; false: the kernel gives none. No cancellation point. */
 static inline bool random_secret(void *bytes, size_t count)
 {
     const int cancellation = uncancelled_begin();
@@ -28,7 +28,7 @@ static inline bool random_secret(void *bytes, size_t count)
     return drawn;
 }
 
-/* `count` is 8 at most. No cancellation point. */
+/* Draws `count` bytes, at most 8. No cancellation point. */
 static inline void random_draw(void *bytes, size_t count)
 {
     if (!random_secret(bytes, count)) {

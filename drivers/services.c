@@ -40,7 +40,7 @@ struct question {
     uint8_t address[16];
     int fd; /* -1: to be asked (again) at `retry_at`. */
     struct instant asked_at, put_at, retry_at;
-    uint64_t pause_ns;          /* Before the next time, if nobody serves the port. */
+    uint64_t pause_ns;          /* The pause before the next try, if nobody serves the port. */
     struct instant believed_at; /* From then on "nobody" is believed. */
     uint8_t lost;               /* Owners that hung up without an answer. */
     bool answered, found;
@@ -69,9 +69,9 @@ static void close_fd(int *fd)
     }
 }
 
-/* The lock is not held over fork: a thread that claims has its NIC's lock already, which whoever
- * forks holds by then (kernel/process.c). So the list is whole, but for a claim that another NIC of
- * the parent was just making: that port stays with the child until it ends. */
+/* The lock is not held over fork: a thread that claims has its NIC's lock already, and the thread
+ * that forks holds that lock by then (kernel/process.c). So the list is whole, but for a claim that
+ * another NIC of the parent was just making: that port stays with the child until it ends. */
 static void forget_parents(void)
 {
     for (struct list *node = services_opened.next; node != &services_opened; node = node->next) {
@@ -177,7 +177,7 @@ int services_dial(const struct service_name *name, uid_t *user)
 /* A claim of one address is believed if its user holds the port's door: names have no permissions,
  * so anybody can bind the more special one. Where nobody answers at the door, the claim may be that
  * of a build of nonic that knew no doors. The port's user, who may not listen just now, loses
- * nothing if we then believe our own user, who decides for us anyway, and root. */
+ * nothing if we then believe root and our own user, who decides about this process anyway. */
 static bool may_be_believed(uid_t owner, bool has_door, uid_t door_user)
 {
     return owner != USER_UNKNOWN &&

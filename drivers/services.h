@@ -35,9 +35,10 @@ struct service_owner {
 struct services {
     int fd; /* epoll: claims that are asked and questions that are answered. */
     struct list claims, questions;
-    struct list node; /* In the list of all services: a child of fork closes what it inherits. */
+    struct list node; /* In the list of all services: a child of fork closes the descriptors that it
+                         inherits. */
     struct service_owner self;
-    /* The latest process that answered in the words of another version of nonic; 0: none. */
+    /* The latest process that answered as another version of nonic does; 0: none. */
     pid_t other_version;
 };
 
@@ -47,7 +48,7 @@ struct service;
 MUST_USE bool services_open(struct services *services, const struct service_owner *self);
 void services_close(struct services *services);
 
-/* The port is ours, and nobody finds us by it yet. 0 or an errno: EMFILE, ENOMEM; as with Linux
+/* Claims a port, by which nobody finds us yet. 0 or an errno: EMFILE, ENOMEM; as with Linux
  * EADDRINUSE if another has the port at the address, EADDRNOTAVAIL if it or we want any address.
  * `port` 0: any free one, written to *chosen. */
 int services_claim(struct services *services, uint16_t port_space, const uint8_t address[16],
@@ -69,8 +70,8 @@ enum service_answer services_find(struct services *services, uint16_t port_space
 enum service_answer services_await(struct services *services, uint16_t port_space,
                                    const uint8_t address[16], uint16_t port, struct instant now,
                                    void *context);
-/* As services_find, waiting for the answer; never while the owner may wait for us. False: there is
- * no owner; or, with an errno that shortage_is, it could not be asked just now. */
+/* As services_find, but waits for the answer. Not to be called while the owner may wait for us.
+ * False: there is no owner; or, with an errno that shortage_is, it could not be asked just now. */
 MUST_USE bool services_ask(uint16_t port_space, uint16_t port, struct service_owner *owner);
 
 /* The question of `context` needs no answer any more. */
@@ -79,7 +80,7 @@ void services_forget(struct services *services, const void *context);
 /* The next answer that came in: false if there is none. `*found` false: nobody serves it. */
 bool services_next_answer(struct services *services, void **context, bool *found,
                           struct service_owner *owner);
-/* Answers those who ask for our ports, and takes in answers. */
+/* Answers processes that ask for our ports, and takes in answers. */
 void services_serve(struct services *services);
 void services_on_time(struct services *services, struct instant now);
 struct instant services_deadline(const struct services *services);

@@ -171,8 +171,8 @@ enum outcome {
     OUTCOME_NOBODY,    /* Nobody shares the address (yet). */
     OUTCOME_SILENT,    /* There are members, but none answered. */
     OUTCOME_TAKEN,     /* The port is bound, and nobody gives it away. */
-    OUTCOME_FOREIGN,   /* By another user's nonic. */
-    OUTCOME_VERSION,   /* By another version of nonic. */
+    OUTCOME_FOREIGN,   /* Another user's nonic has the address. */
+    OUTCOME_VERSION,   /* Another version of nonic has the address. */
     OUTCOME_DISTURBED, /* Sockets of the same user are among ours. */
     OUTCOME_FEW,       /* Fewer descriptors came than are needed. */
     OUTCOME_FAILED,    /* errno says why. */
@@ -436,7 +436,7 @@ static void give_up_slots(struct share *const *shares, uint32_t count)
     }
 }
 
-/* The name is the claim: it goes with its process, however that ends. */
+/* A process claims a slot by its name, which goes with the process, however that ends. */
 static bool claim(struct share *const *shares, uint32_t count, uint32_t slot)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -461,7 +461,7 @@ static bool open_mail(struct share *share)
            epoll_ctl(share->mail, EPOLL_CTL_ADD, share->slot_listener, &event) == 0;
 }
 
-/* Names have no permissions: any user can bind those of slots. */
+/* Names have no permissions, so any user can bind the names of slots. */
 static bool held_by_strangers(const struct share *share)
 {
     for (uint32_t slot = 0; slot < SHARE_SLOTS; slot++) {

@@ -27,7 +27,7 @@
 #include "nic/types.h"
 
 #define SHARE_SOCKETS     64  /* Slot s reads socket s modulo this; a common one follows. */
-#define SHARE_SLOTS       256 /* Processes. */
+#define SHARE_SLOTS       256 /* The most processes at an address. */
 #define SHARE_QPN_SPAN    (1u << 16)
 #define SHARE_CONNECTIONS 4 /* Connections to other members that are kept. */
 /* A handover holds the packets of one look at a socket: 64 KB, and two bytes with each packet. */
@@ -61,7 +61,7 @@ MUST_USE bool share_join(struct share *share, const struct sockaddr *address, so
 MUST_USE bool share_claim_slot(struct share *const *shares, uint32_t count, char *error,
                                size_t error_bytes);
 void share_leave(struct share *share);
-/* The descriptors are closed already. */
+/* Like share_leave, where the descriptors are closed already. */
 void share_forget(struct share *share);
 
 /* Does the address and port have sockets that are not of the share: other programs' of our user? */

@@ -180,7 +180,7 @@ static void test_members_come_and_go(void **state)
     for (int i = 0; i < CHILDREN; i++) {
         end_member(&children[i]);
     }
-    /* With the last one everything is gone. */
+    /* With the last member, all sockets and names are gone. */
     const struct sockaddr_in address = port_of(own_address());
     struct share nobody;
     memset(&nobody, 0xff, sizeof(nobody)); /* No descriptor. */

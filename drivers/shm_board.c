@@ -168,7 +168,7 @@ void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp)
 
 /* -- Judging ------------------------------------------------------------------------------------*/
 
-/* The owner may change every word at any time: each is read once, and what was read is judged. */
+/* The owner may change every word at any time: each is read once, and this copy is judged. */
 #define GET(word) atomic_load_explicit(&(word), memory_order_relaxed)
 
 /* Behind a copy: is the place still what it was before? If not, another entry may have come there,

@@ -78,7 +78,7 @@ static void lay_region(struct input *input)
     hostile_write(region_at(key, where % SHM_BOARD_PROBES), &entry, sizeof(entry));
 }
 
-/* A byte of an entry that is looked at, or any. */
+/* A byte of an entry that is looked at, or any byte. */
 static size_t place(struct input *input)
 {
     const uint8_t kind = take(input);

@@ -260,7 +260,7 @@ static struct modelled_access random_access(struct bench *bench)
 /* The verdict of a judge. */
 struct answer {
     enum reach_verdict verdict;
-    uint64_t memory; /* If allowed, and not for 0 bytes. */
+    uint64_t memory; /* Set if allowed, and not for 0 bytes. */
 };
 
 /* -- The engine's answer ------------------------------------------------------------------------*/
@@ -591,7 +591,7 @@ enum {
 
 /* The entry that takes the place of another one while a peer copies that. */
 static struct {
-    uint8_t *page; /* Not accessible until then. */
+    uint8_t *page; /* It is not accessible until then. */
     struct shm_board_region *region;
     struct shm_board_qp *qp;
     uint32_t faults;

@@ -381,7 +381,7 @@ bool shm_link_is_answered_by_ring(struct shm_port *port, const struct link *base
     const struct shm_link *link = CONTAINER_OF_CONST(base, struct shm_link, link);
     const struct shm_inbound *inbound = find_inbound(port, link);
     if (inbound == NULL && !base->lost) {
-        /* A call is accepted first, and then greeted. */
+        /* The first call accepts the caller, the second one reads its hello. */
         shm_port_serve(port);
         shm_port_serve(port);
         inbound = find_inbound(port, link);

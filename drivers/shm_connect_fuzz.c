@@ -36,7 +36,7 @@ static struct {
     uint32_t callers; /* Callers that wait to be accepted. */
     void *maps[MAPS_MAX];
     uint32_t made; /* All inbound rings so far: greetings that were whole. */
-    bool poor;     /* The kernel gives nothing at present. */
+    bool poor;     /* The kernel has no memory and no descriptors at present. */
 } world;
 
 static struct shm_board own_board;

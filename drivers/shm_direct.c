@@ -87,7 +87,7 @@ static const struct thread *own_thread(const struct shm_port *port)
     return &known;
 }
 
-/* Is there a way that leads to memory of our user's processes alone? */
+/* Can the thread reach the peer's memory in a way that leads to processes of our user alone? */
 static bool find_memory(struct shm_link *link, const struct thread *thread)
 {
     if (LIKELY(!thread->may_trace || link->process.memory >= 0)) {

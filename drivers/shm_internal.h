@@ -35,7 +35,7 @@ struct shm_link {
     uint64_t data_tail;            /* Free-running; next payload goes to it modulo the ring. */
     uint64_t data_freed;           /* Payload bytes up to here are free again. */
     uint64_t data_end[SHM_SLOTS];  /* data_tail behind each slot's payload. */
-    uint32_t windows;              /* Opened so far. */
+    uint32_t windows;              /* Windows that were opened so far. */
     struct list dirty;             /* In port->dirty: written since the last flush, ... */
     bool unplaced;                 /* ... and not placed records alone. */
     bool direct_refused;           /* The kernel does not let us reach the peer's memory. */
@@ -52,9 +52,9 @@ struct shm_inbound {
     int slot;  /* The peer's. */
     pid_t pid; /* The peer's, as we see it; 0: unknown. */
     uint32_t head;
-    bool hung_up; /* Goes away once it is drained. */
+    bool hung_up; /* It is removed once the packets in it were taken. */
     bool broken;  /* Its contents made no sense: nothing is taken from it any more. */
-    /* shm_window.c: all withdrawals up to `settled` are behind the peer, ... */
+    /* shm_window.c: the peer cannot act against any withdrawal up to `settled`, ... */
     uint64_t settled;
     /* ... whose window was `window` when those up to `looked_at` had been made. */
     uint64_t looked_at;
@@ -82,8 +82,8 @@ struct shm_port {
     uint32_t caller_count;
     struct shm_inbound **inbound;
     uint32_t inbound_count, inbound_max;
-    uint64_t withdrawals; /* From the board, so far. */
-    uint32_t domains;     /* Numbered so far. */
+    uint64_t withdrawals; /* All withdrawals from the board so far. */
+    uint32_t domains;     /* Protection domains that were numbered so far. */
     uint32_t states;      /* The newest number of a queue pair's publication on the board. */
     struct shm_direct_counters direct;
     struct shm_counters counters;
@@ -130,17 +130,17 @@ MUST_USE enum reach_verdict shm_board_judge(const struct shm_board *board,
 /* The address of the PSN that the queue pair expects; 0: the queue pair has left the board. */
 uint64_t shm_board_expected(const struct shm_board *board, const struct shm_grant *grant);
 
-/* shm_window.c: something has been taken off the board. */
+/* shm_window.c: an entry has been taken off the board. */
 void shm_note_withdrawal(struct shm_port *port);
 
-/* shm_version.c: where processes whose rings have that layout listen. */
+/* shm_version.c: the name at which processes whose rings have that layout listen. */
 struct local_name shm_name(uint32_t layout, const struct gid *gid, int slot);
 
 /* shm_memory.c: makes memory to share. `sealed_for_others`: only this mapping can write it, and the
  * descriptor is for reading. -1 with errno; EFBIG: beyond the process's limit on files. */
 MUST_USE int shm_memory_make(const char *name, size_t bytes, bool sealed_for_others, void **map);
-/* Memory from a peer: of the size and with the seals we ask for, and with a mark of our layout; or
- * NULL. */
+/* Maps memory from a peer. NULL: it has not the size, the seals and the mark of our layout that we
+ * ask for, or cannot be mapped. */
 void *shm_memory_map(int fd, size_t bytes, int protection);
 struct shm_mark shm_mark_of(size_t bytes);
 bool shm_mark_fits(const struct shm_mark *mark, size_t bytes);

@@ -49,7 +49,7 @@ struct shm_slot {
     uint8_t header_bytes;
     uint8_t flags; /* enum shm_slot_flag. */
     uint16_t payload_bytes;
-    uint32_t data_offset; /* Where a payload lies that is not inline. */
+    uint32_t data_offset; /* The offset of a payload that is not inline. */
     uint8_t bytes[SHM_INLINE_BYTES];
 };
 _Static_assert(sizeof(struct shm_slot) == 64, "a slot is a cache line");
@@ -57,8 +57,8 @@ _Static_assert(sizeof(struct shm_slot) == 64, "a slot is a cache line");
 _Static_assert(SHM_VARIANT_AT >= ROCE_HEADERS_BYTES_MAX, "it stands behind all headers");
 _Static_assert(sizeof(struct inet_variant) == 8, "the size is part of the layout");
 
-/* The producer's window: 0 while it is closed. Else the lower half is the thread that may be in the
- * consumer's memory, the upper half a number that no two openings in a row have. */
+/* The producer's window: 0 while it is closed. Otherwise the lower half is the thread that may be
+ * in the consumer's memory, the upper half a number that no two openings in a row have. */
 typedef uint64_t shm_window;
 
 struct shm_ring {
@@ -78,9 +78,10 @@ struct shm_ring {
 #define SHM_BOARD_QPS    (1u << 18)
 #define SHM_BOARD_PROBES 8u
 
-/* A region that peers may write or read by themselves. Filled first, then `key` is set; taken off,
- * the key alone is cleared. A reader copies every word once, and its copy counts if the key is
- * still the same behind it: then nothing else came to the place meanwhile. */
+/* A region that peers may write or read by themselves. The owner fills the entry first, and then
+ * sets `key`; to take the entry off, it clears the key alone. A reader copies every word once, and
+ * its copy counts if the key is still the same behind it: then no other entry came to the place
+ * meanwhile. */
 struct shm_board_region {
     _Atomic uint32_t key;    /* 0: free. */
     _Atomic uint32_t access; /* ACCESS_REMOTE_WRITE and ACCESS_REMOTE_READ, as granted. */

@@ -35,7 +35,7 @@ struct shm_record {
     const uint8_t *header;
     const uint8_t *payload;
     uint32_t header_bytes;
-    uint32_t payload_bytes; /* With pad, and with the ICRC if `checked`. */
+    uint32_t payload_bytes; /* With the pad, and with the ICRC if `checked`. */
     struct inet_variant variant;
     bool placed;  /* The payload is where it belongs already. */
     bool checked; /* Ends with an ICRC (ports 4791, identification 0) to be verified. */
@@ -123,7 +123,7 @@ MUST_USE bool shm_link_transmit_raw(struct shm_port *port, struct link *link,
 MUST_USE bool shm_link_place(struct shm_port *port, struct link *link,
                              const struct nic_departure *departure);
 
-/* Reads what an RDMA READ request asks for out of the peer's memory from here, into `segments`, and
+/* Reads the bytes that an RDMA READ request asks for from the peer's memory into `segments`, and
  * leaves a record that says so. Otherwise like shm_link_place. */
 MUST_USE bool shm_link_fetch(struct shm_port *port, struct link *link,
                              const struct nic_departure *departure, const struct segment *segments,
@@ -134,7 +134,7 @@ struct shm_direct_counters {
     uint64_t done;
     uint64_t no_owner; /* The peer's process has ended, or not begun. */
     uint64_t failed;   /* The kernel did not copy, or the peer ended meanwhile. */
-    uint64_t refused[REACH_VERDICT_COUNT]; /* By the rule, from what the peer's board says. */
+    uint64_t refused[REACH_VERDICT_COUNT]; /* By nic/reach.h, applied to the peer's board. */
 };
 const struct shm_direct_counters *shm_port_direct(const struct shm_port *port);
 
@@ -146,7 +146,7 @@ struct shm_counters {
 };
 const struct shm_counters *shm_port_counters(const struct shm_port *port);
 
-/* Rings the doorbells of sleeping consumers that something was sent to. False: the kernel refused
+/* Rings the doorbells of sleeping consumers to which packets were sent. False: the kernel refused
  * one, which the next flush rings; until then shm_port_has_waiting. */
 bool shm_port_flush(struct shm_port *port);
 
@@ -155,8 +155,8 @@ bool shm_port_flush(struct shm_port *port);
 uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink, void *context,
                           const struct nic *nic);
 
-/* Tells peers to ring the doorbell; false if something came meanwhile. shm_port_wake takes it back.
- */
+/* Tells peers to ring the doorbell; false if a packet came meanwhile. shm_port_wake takes it
+ * back. */
 MUST_USE bool shm_port_sleep(struct shm_port *port);
 void shm_port_wake(struct shm_port *port);
 
@@ -172,16 +172,16 @@ void shm_port_set_direct(struct shm_port *port, bool welcome);
 void shm_port_publish_region(struct shm_port *port, const struct region *region);
 void shm_port_publish_qp(struct shm_port *port, const struct qp *qp);
 
-/* Peers that look at the board from now on find it no more. Those that looked before may still be
- * reaching through it, until the withdrawal is settled. */
+/* Peers that look at the board from now on do not find the entry any more. Those that looked before
+ * may still be reaching through it, until the withdrawal is settled. */
 void shm_port_withdraw_region(struct shm_port *port, const struct region *region);
 void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp);
 
 /* The number of the latest withdrawal. */
 uint64_t shm_port_withdrawals(const struct shm_port *port);
 
-/* No peer reaches through anything that was withdrawn up to that number, nor ever will. Looks for
- * some microseconds at most. */
+/* True: no peer reaches memory through an entry that was withdrawn up to that number, nor ever
+ * will. Looks for some microseconds at most. */
 MUST_USE bool shm_port_settled(struct shm_port *port, uint64_t withdrawal);
 
 /* The same question about peers that take long, whose state the kernel is asked for. */

@@ -687,7 +687,7 @@ static void test_link_that_goes(void **state)
         transmit(bench);
         link_table_release(links, bench->link);
         assert_int_equal(links->idle_count, 1);
-        shm_port_drop(bench->a, bench->link); /* No bell was rung: that it hangs up is enough. */
+        shm_port_drop(bench->a, bench->link); /* No bell is needed: the hang-up wakes. */
         assert_int_equal(links->count, 0);
         assert_false(shm_port_has_waiting(bench->a));
         serve(bench);

@@ -179,7 +179,7 @@ static bool tells_variant(const struct nic_departure *departure)
            !inet_variant_is_plain(nic_av_variant(departure->av));
 }
 
-/* Returns the flag that says so. */
+/* Writes the bytes that stand for the IP header. Returns the flag that says so. */
 static uint8_t put_variant(struct shm_slot *slot, struct inet_variant variant)
 {
     memcpy(slot->bytes + SHM_VARIANT_AT, &variant, sizeof(variant));
@@ -263,7 +263,7 @@ void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
     slot->bytes[8] &= 0x7f;
     slot->header_bytes = (uint8_t)departure->headers_bytes;
     slot->payload_bytes = (uint16_t)(departure->payload_bytes + departure->pad_bytes);
-    slot->data_offset = 0; /* Names no bytes, but has to make sense like any other. */
+    slot->data_offset = 0; /* It names no bytes, but has to be in range like any other offset. */
     publish(port, link, slot, SHM_SLOT_PLACED);
 }
 
@@ -323,7 +323,8 @@ void shm_link_nudge(struct link *base)
     }
 }
 
-/* Placed records need no haste: nobody waits for them until the ring fills up. */
+/* Is it urgent to wake the consumer? Not for placed records: nobody waits for them until the ring
+ * fills up. */
 static bool urgent(struct shm_link *link)
 {
     if (link->unplaced) {
@@ -342,7 +343,7 @@ bool shm_port_flush(struct shm_port *port)
         return true;
     }
     /* Pairs with the fence in shm_port_sleep: either we see that the consumer sleeps, or it sees
-     * what we published. */
+     * the slots that we published. */
     atomic_thread_fence(memory_order_seq_cst);
     struct list *next;
     for (struct list *node = port->dirty.next; node != &port->dirty; node = next) {
@@ -391,7 +392,8 @@ static struct inet_variant variant_in(const struct shm_slot *slot)
 static bool take(struct shm_port *port, struct shm_inbound *inbound, shm_sink sink, void *context)
 {
     const struct shm_slot *shared = &inbound->ring->slots[inbound->head & SLOT_MASK];
-    /* A copy: the producer could change the slot between our judging it and our using it. */
+    /* We judge a copy: the producer could change the slot between our judgement and our use of
+     * it. */
     _Alignas(64) uint8_t copy[sizeof(struct shm_slot)];
     memcpy(copy, shared, sizeof(copy));
     struct shm_slot slot;

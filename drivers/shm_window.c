@@ -34,7 +34,7 @@ void shm_note_withdrawal(struct shm_port *port)
 {
     port->withdrawals++;
     /* Pairs with the fence in a peer that has opened its window: either we see that it is open, or
-     * the peer sees what was withdrawn. */
+     * the peer sees the withdrawal. */
     atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -89,9 +89,9 @@ static void read_text(char *text, size_t text_bytes, const char *name, pid_t pid
     (void)lines_read(AT_FDCWD, path, text, text_bytes);
 }
 
-/* The thread is stopped, and has finished the system call that reaches into our memory. It was seen
- * in the call, and then stopped (T): a stop takes effect only behind a call. Being traced (t)
- * says nothing, since tracers stop threads in front of a call as well. */
+/* True: the thread is stopped, and has finished the system call that reaches into our memory. It
+ * was seen in the call, and then stopped (T): a stop takes effect only after a call. A thread that
+ * is traced (t) may not have finished it, since tracers stop threads before a call as well. */
 static bool is_stopped_behind_its_call(pid_t pid, uint32_t thread)
 {
     char text[512];

@@ -22,8 +22,8 @@
 #include "nic/nic.h"
 
 #define STAT_SOCKET_PREFIX "nonic-stat/"
-/* Grows with every change that an older `nonic stat` would misread. New counters are none. Builds
- * that did not say their version spoke version 1, too. */
+/* Grows with each change that an older `nonic stat` would misread; a new counter is no such change.
+ * Builds that did not say their version spoke version 1, too. */
 #define STAT_VERSION_NAME "stat_version"
 #define STAT_VERSION      1
 
@@ -32,13 +32,13 @@ struct stat_line {
     uint64_t value;
 };
 
-/* A non-blocking listening descriptor of this process; -1 if there is none to be had. */
+/* A non-blocking listening descriptor of this process; -1 if the system gives none. */
 int stat_server_open(void);
 
 /* Accepts a client that waits on `fd` and may know the counters, to be answered; -1: there is none.
  * Never blocks. */
 int stat_server_accept(int fd);
-/* False: it could not be said, and nothing may follow. */
+/* False: it could not be sent, and nothing may follow. */
 MUST_USE bool stat_server_answer(int client, const char *device, const struct stat_line *lines,
                                  uint32_t count);
 /* The facts that a client is told of a connection: its QPN, the peer's address, and so on. */

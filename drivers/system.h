@@ -135,7 +135,7 @@ static inline int system_poll(struct pollfd *fds, uint32_t count, int timeout_ms
     return (int)syscall(SYS_poll, fds, (unsigned long)count, timeout_ms);
 }
 
-/* Waits for the device; a signal does not end that. */
+/* Writes pages to their device and waits for it; a signal does not end that. */
 static inline int system_msync(void *pages, size_t bytes)
 {
     long result;

@@ -18,11 +18,11 @@
 
 #define SOME_QPN 2
 
-/* More in flight to one peer, of all queue pairs together, than this gains nothing, unless the
- * round trip is long. */
+/* The most bytes in flight to one peer, of all queue pairs together: more would be no gain, unless
+ * the round trip is long. */
 #define FLIGHT_BYTES_MAX (2 << 20)
-/* A probe or its answer is lost after this long: longer than a busy peer takes to get a core. Until
- * then one more is sent every now and then: each may be lost, or its route dead. */
+/* After ANSWER_NS, a probe or its answer counts as lost: a busy peer gets a core sooner. Until then
+ * another probe is sent each AGAIN_NS, because each may be lost, or its route dead. */
 #define ANSWER_NS 20000000
 #define AGAIN_NS  2000000
 

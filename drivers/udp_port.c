@@ -15,8 +15,8 @@
 /* The size that we ask for; the kernel grants less where net.core.rmem_max is lower. */
 #define RECEIVE_BYTES_WANTED (8 << 20)
 #define SEND_BYTES_WANTED    RECEIVE_BYTES_WANTED
-/* One queue pair's share: enough to keep both sides busy while the other's acknowledgement waits
- * for the end of a round; more only costs cache misses. */
+/* One queue pair's share: enough to keep both sides busy while an acknowledgement of the other side
+ * waits for the end of a round; a larger window only costs cache misses. */
 #define WINDOW_BYTES_MAX     (1 << 20)
 #define TURN_BYTES           (1 << 19)
 #define RECEIVE_BUFFER_BYTES (1 << 16)
@@ -433,7 +433,7 @@ void udp_port_drop(struct udp_port *port, struct link *base)
     free(link);
 }
 
-/* Packets of the batch refer to links, so they leave before theirs leads elsewhere. */
+/* Packets of the batch refer to links, so they leave before their link leads elsewhere. */
 static struct udp_link *next_passing(struct udp_port *port)
 {
     struct udp_link *link = &port->passing[port->passing_next++ % UDP_PASSING_MAX];

@@ -60,7 +60,7 @@
 enum udp_answers {
     UDP_ANSWERS_UNKNOWN,
     UDP_ANSWERS_YES,
-    UDP_ANSWERS_NO, /* Not a nonic: only its transport limits what is in flight. */
+    UDP_ANSWERS_NO, /* It is no nonic: only its transport limits the bytes in flight. */
 };
 
 struct udp_link {
@@ -71,8 +71,8 @@ struct udp_link {
     uint8_t ecn;               /* The bits of packets that leave here: 0, or ECT(0), ... */
     uint8_t socket_ecn;        /* ... and those that the socket sets if it is told nothing. */
     uint64_t sent;             /* Flight bytes ever handed to the kernel, ... */
-    uint64_t probed;           /* ... when the last probe was sent, ... */
-    uint64_t confirmed;        /* ... and that the peer says it has taken in. */
+    uint64_t probed;           /* ... the same at the time of the last probe, ... */
+    uint64_t confirmed;        /* ... and those that the peer says it has taken in. */
     struct instant blocked_at; /* Since when there is no room; 0 ns: there is. */
     struct instant asked_at;   /* Valid then: when a probe was sent because of that. */
     struct udp_link *first;    /* The link that has the window: itself, unless this is the link of a
@@ -169,8 +169,8 @@ struct udp_port {
     struct udp_layout *layout;
     struct udp_waiting *waiting;
     uint32_t batch_count, piece_count;
-    bool blocked;                  /* The send buffer was full: something waits. */
-    uint32_t fruitful_looks;       /* Calls of udp_port_receive in a row that brought something. */
+    bool blocked;                  /* The send buffer was full: messages wait. */
+    uint32_t fruitful_looks;       /* Calls of udp_port_receive in a row that brought datagrams. */
     uint32_t order[UDP_BATCH_MAX]; /* The batch link by link, during a flush. */
     bool answering;                /* The batch holds an answer that a peer may be waiting for. */
     uint8_t *arena;                /* Headers, pads and ICRCs of a flush; bounced payloads. */
@@ -231,8 +231,8 @@ struct link *udp_port_passing_link(struct udp_port *port, const struct gid *sour
  * Links that were offered routes before have as many as they had. */
 void udp_port_use_ports(struct udp_port *port, uint32_t ports);
 /* Fills the world's part of `routes`; from now on the link leads by these routes, and once `routes`
- * knows of blocks, the port observes what arrives. A socket is opened when a route is first used.
- * False: no memory, and route 0 is all there is. */
+ * knows of blocks, the port observes arrivals. A socket is opened when a route is first used.
+ * False: no memory, and there is route 0 alone. */
 MUST_USE bool udp_port_offer_routes(struct udp_port *port, struct link *link,
                                     struct nic_routes *routes);
 /* The link for packets that leave by that route of `link`, which was offered routes unless `route`
@@ -288,14 +288,15 @@ void udp_port_transmit_headers(struct udp_port *port, struct udp_link *link, con
 uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context,
                           const struct nic *nic);
 
-/* From now on datagrams tell when they came in, and their traffic class: only if asked, because it
- * takes a twentieth of a call's time each. */
+/* From now on datagrams tell when they came in, and their traffic class. They do so only after this
+ * call, because each of the two takes a twentieth of a call's time. */
 void udp_port_observe(struct udp_port *port);
 
 /* A connection begins at that address of ours: from now on packets leave from there as ECT(0),
  * unless they ask for something else, and datagrams that come in tell their traffic class, and so a
  * router's mark. Changes nothing at a loopback address, where no router is. No packet costs a call
- * or control data for it; to be told takes a part of the 42 ns that docs/decisions/0005 has. */
+ * or control data for it; to be told the traffic class takes a part of the 42 ns that
+ * docs/decisions/0005 names. */
 void udp_port_serve_connections(struct udp_port *port, const struct gid *self);
 
 /* From now on datagrams tell the fields of their IP headers that vary, which takes as much of a
@@ -315,7 +316,7 @@ MUST_USE bool udp_port_serve_shared(struct udp_port *port, int fd, udp_sink sink
  * none. */
 MUST_USE bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint32_t slot,
                                const struct udp_datagram *datagram);
-/* Have the thread's epoll watch them. */
+/* Lets the thread's epoll watch the descriptors of shared addresses. */
 MUST_USE bool udp_port_watch_shared(const struct udp_port *port, int epoll);
 
 /* udp_share.c, for udp_receive.c: is this datagram for another process? Then it is noted in the
@@ -327,7 +328,8 @@ void udp_share_flush(struct udp_port *port, const struct address *address);
 uint32_t udp_receive_once(struct udp_port *port, const struct address *address, udp_sink sink,
                           void *context, const struct nic *nic, bool *more);
 
-/* Room for one more packet: what is in flight to the peer fits its receive buffer. */
+/* Is there room for one more packet, so that the bytes in flight to the peer fit its receive
+ * buffer? */
 bool udp_link_has_room(struct udp_port *port, struct link *link, struct instant now);
 
 /* Do messages that found no room in a send buffer still wait? */
@@ -379,9 +381,9 @@ void udp_flow_probe(struct udp_port *port, struct udp_link *link);
 bool udp_flow_on_datagram(struct udp_port *port, const struct gid *source,
                           const struct gid *destination, const uint8_t *bytes, size_t count);
 
-/* Bytes that may be on their way to a peer with a receive buffer like ours. */
+/* Bytes that one queue pair may have on their way to a peer with a receive buffer like ours. */
 uint32_t udp_port_window_bytes(const struct udp_port *port);
-/* ... and all of them together, to one peer, without overflowing its receive buffer. */
+/* Bytes that may be on their way to one peer in all, without overflowing its receive buffer. */
 uint32_t udp_port_safe_bytes(const struct udp_port *port);
 
 /* Is anybody reached over UDP, or any group joined? */

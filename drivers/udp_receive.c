@@ -232,8 +232,8 @@ static void udp_receive_check(const struct udp_port *port)
 }
 
 /* One call on one socket, past the C library, whose recvmsg is a point where a program's thread may
- * be cancelled: not while it holds our lock. Returns the datagrams it brought; *more: another call
- * may bring more. */
+ * be cancelled, which must not happen while it holds our lock. Returns the datagrams it brought;
+ * *more: another call may bring more. */
 uint32_t udp_receive_once(struct udp_port *port, const struct address *address, udp_sink sink,
                           void *context, const struct nic *nic, bool *more)
 {

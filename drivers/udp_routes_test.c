@@ -1044,7 +1044,7 @@ int main(void)
         PAIR_TEST(test_each_pair_has_a_window),
         PAIR_TEST(test_links_that_are_routes_go),
         cmocka_unit_test(test_devices_that_are_none),
-        cmocka_unit_test(test_each_address_sends_by_its_interface), /* The last: elsewhere. */
+        cmocka_unit_test(test_each_address_sends_by_its_interface), /* It leaves this network. */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,7 +128,7 @@ struct bench {
     struct link *link; /* From a to b. */
     uint8_t memory[4096];
     uint32_t sent, received;
-    uint32_t sizes[4096]; /* Payloads, by number. */
+    uint32_t sizes[4096]; /* The bytes of each packet's payload, by number. */
 };
 
 static void open_end(struct end *end)

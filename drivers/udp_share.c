@@ -147,7 +147,7 @@ static void open_letter(struct udp_port *port, const struct address *address, si
                         udp_sink sink, void *context)
 {
     struct share_handover handover;
-    CHECK(bytes >= sizeof(handover)); /* share_collect judged it. */
+    CHECK(bytes >= sizeof(handover)); /* share_collect has judged it. */
     memcpy(&handover, port->handover.bytes, sizeof(handover));
     struct udp_datagram datagram = {
         .source = handover.source,

@@ -36,8 +36,8 @@ struct user_process {
 };
 
 /* The effective user of a process as it is now; USER_UNKNOWN: there is no such process in our PID
- * namespace, or it is not known whose it is (with an errno that shortage_is: not just now). `held`,
- * which may be NULL, becomes that process. */
+ * namespace, or its user is not known (with an errno that shortage_is: not just now). `held`, which
+ * may be NULL, becomes that process. */
 uid_t user_of_process(pid_t process, struct user_process *held);
 /* Has that process not ended? */
 MUST_USE bool user_process_is_there(const struct user_process *held);
