@@ -11,7 +11,6 @@
  * Ownership  faults_open allocates all memory, faults_close frees it (NULL does nothing). Bytes of
  *            held packets are copies. A caller that takes a packet may read its bytes until
  *            faults_settle.
- * Time       `now` is an argument.
  * Units      Nanoseconds; probabilities are kept in millionths.
  * Limits     FAULTS_HELD_BYTES of packets are held: as many as are on their way for 50 ms at 10
  *            Gb/s. The caller keeps a packet that finds no room.

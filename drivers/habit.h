@@ -8,7 +8,6 @@
  * Inputs     The program's doings: posts, polls, and whether a poll found completions.
  * Outputs    Verdicts; live_progress.c and live_transmit.c act on them.
  * Ownership  One struct habit a NIC, in the NIC's memory.
- * Time       An argument.
  * Units      Nanoseconds, bytes, polls.
  * Limits     The constants below.
  * Source     docs/decisions/0009.

@@ -9,7 +9,6 @@
  *            the memory that they are given. They must not check while our library calls them, with
  *            memory of its own.
  * Inputs     Memory that was filled for the program, or that its NIC may fill from now on.
- * Outputs    None.
  * Ownership  None: the memory is the program's.
  * Threads    Any. Between unchecked_begin and unchecked_end, which may be nested, nothing is
  *            checked in the calling thread.

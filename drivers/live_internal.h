@@ -49,7 +49,6 @@ struct live {
 
     struct udp_counters udp_seen; /* The port's counts that the NIC's already include. */
     uint32_t fetched_bytes;       /* Fetched in the present round of sending. */
-    uint32_t placed_records;      /* Received in the present round. */
 };
 
 /* The entry of a function that world/ calls "(locked)". */

@@ -89,7 +89,7 @@ static bool take_datagram(struct live *live, const struct udp_datagram *datagram
 /* Does the peer of the queue pair send through a ring to us? Then this packet comes from somebody
  * else: on a loopback address, any user of the machine can name the peer's address as the
  * source. */
-static bool is_beside_ring(struct live *live, const struct nic_frame *frame)
+static inline bool is_beside_ring(struct live *live, const struct nic_frame *frame)
 {
     if (live->shm == NULL || !shm_port_has_links(live->shm)) {
         return false;
@@ -104,27 +104,56 @@ void live_show_variants(struct live *live)
     udp_port_show_variants(&live->udp);
 }
 
-static void on_datagram(void *context, const struct udp_datagram *datagram)
+/* Serves the datagrams of one call. */
+static void on_datagrams(struct live *live, bool of_groups)
 {
-    struct live *live = context;
+    const struct udp_datagram *datagram;
     struct nic_frame frame;
-    if (!take_datagram(live, datagram, &frame)) {
-        return;
+    while ((datagram = udp_port_next(&live->udp)) != NULL) {
+        if (!take_datagram(live, datagram, &frame)) {
+            continue;
+        }
+        if (UNLIKELY(of_groups)) {
+            live_group_arrival(live, &frame);
+        } else if (UNLIKELY(is_beside_ring(live, &frame))) {
+            nic_count(live->nic, COUNTER_drop_beside_ring);
+        } else {
+            live_arrival(live, &frame);
+        }
     }
-    if (UNLIKELY(is_beside_ring(live, &frame))) {
-        nic_count(live->nic, COUNTER_drop_beside_ring);
-        return;
-    }
-    live_arrival(live, &frame);
 }
 
-static void on_group_datagram(void *context, const struct udp_datagram *datagram)
+static uint32_t receive_datagrams(struct live *live, uint32_t quantum, const struct nic *foresight)
 {
-    struct live *live = context;
-    struct nic_frame frame;
-    if (take_datagram(live, datagram, &frame)) {
-        live_group_arrival(live, &frame);
+    uint32_t count = 0, arrived;
+    while ((arrived = udp_port_look(&live->udp, quantum, foresight)) > 0) {
+        count += arrived;
+        on_datagrams(live, false);
     }
+    return count;
+}
+
+static uint32_t receive_from_groups(struct live *live, uint32_t quantum)
+{
+    uint32_t count = 0, arrived;
+    while ((arrived = udp_port_look_at_groups(&live->udp, quantum)) > 0) {
+        count += arrived;
+        on_datagrams(live, true);
+    }
+    return count;
+}
+
+bool live_receive_shared(struct live *live, int fd)
+{
+    const struct address *address = udp_port_shared(&live->udp, fd);
+    if (address == NULL) {
+        return false;
+    }
+    while (udp_port_look_at_shared(&live->udp, address, fd)) {
+        on_datagrams(live, false);
+    }
+    live_count_port(live);
+    return true;
 }
 
 /* -- Shared memory ------------------------------------------------------------------------------*/
@@ -143,9 +172,8 @@ static bool icrc_matches(const struct shm_record *record)
     return roce_frame_is_whole(&flow, bytes, total);
 }
 
-static void on_record(void *context, const struct shm_record *shm)
+static void on_record(struct live *live, const struct shm_record *shm)
 {
-    struct live *live = context;
     uint32_t payload_bytes = shm->payload_bytes;
     if (shm->checked) {
         if (payload_bytes < ROCE_ICRC_BYTES) {
@@ -174,15 +202,19 @@ static void on_record(void *context, const struct shm_record *shm)
     if (lost_on_arrival(live, shm->header_bytes + payload_bytes)) {
         return;
     }
-    live->placed_records += shm->placed;
     live_arrival(live, &frame);
 }
 
-bool live_receive_shared(struct live *live, int fd)
+/* Returns how many records came, but for placed ones. */
+static uint32_t receive_records(struct live *live, uint32_t quantum, const struct nic *foresight)
 {
-    const bool served = udp_port_serve_shared(&live->udp, fd, on_datagram, live);
-    live_count_port(live);
-    return served;
+    const struct shm_record *shm;
+    uint32_t count = 0;
+    while ((shm = shm_port_next(live->shm, quantum, foresight)) != NULL) {
+        on_record(live, shm);
+        count += !shm->placed;
+    }
+    return count;
 }
 
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp)
@@ -190,14 +222,12 @@ uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp)
     const struct nic *foresight = live->config.batch > 1 ? live->nic : NULL;
     uint32_t count = 0;
     if (live->shm != NULL) {
-        live->placed_records = 0;
-        count +=
-            shm_port_receive(live->shm, quantum, on_record, live, foresight) - live->placed_records;
+        count += receive_records(live, quantum, foresight);
     }
     if (look_at_udp) {
-        count += udp_port_receive(&live->udp, quantum, on_datagram, live, foresight);
+        count += receive_datagrams(live, quantum, foresight);
         if (live->udp.group_count > 0) {
-            count += udp_port_receive_groups(&live->udp, quantum, on_group_datagram, live);
+            count += receive_from_groups(live, quantum);
         }
         live_count_port(live);
     }

@@ -776,15 +776,9 @@ static uint32_t windows_of(const struct way *way)
     return CONTAINER_OF(way->link, struct shm_link, link)->windows;
 }
 
-static void ignore(void *context, const struct shm_record *record)
-{
-    (void)context;
-    (void)record;
-}
-
 static void drain(struct shm_port *port)
 {
-    while (shm_port_receive(port, 16, ignore, NULL, NULL) > 0) {
+    while (shm_port_next(port, SHM_SLOTS, NULL) != NULL) {
     }
 }
 

@@ -82,9 +82,15 @@ struct shm_port {
     uint32_t caller_count;
     struct shm_inbound **inbound;
     uint32_t inbound_count, inbound_max;
-    uint64_t withdrawals; /* All withdrawals from the board so far. */
-    uint32_t domains;     /* Protection domains that were numbered so far. */
-    uint32_t states;      /* The newest number of a queue pair's publication on the board. */
+    struct shm_turn {
+        uint32_t ring;  /* Which of `inbound` is read, ... */
+        uint32_t taken; /* ... and how many packets were taken from it. */
+        struct shm_slot slot;
+        struct shm_record record; /* The newest one of them: of what stands in `slot`. */
+    } turn;                       /* Where shm_port_next goes on. */
+    uint64_t withdrawals;         /* All withdrawals from the board so far. */
+    uint32_t domains;             /* Protection domains that were numbered so far. */
+    uint32_t states; /* The newest number of a queue pair's publication on the board. */
     struct shm_direct_counters direct;
     struct shm_counters counters;
 };

@@ -3,9 +3,8 @@
  * shm_port - packets between two processes of one machine and user, through shared memory.
  *
  * Purpose    The same packets as on a wire, without a system call: a ring per direction and peer.
- * Inputs     shm_link_transmit, shm_port_flush; shm_port_receive; shm_port_serve when its
- *            descriptor is readable.
- * Outputs    Records for the sink; a doorbell for consumers that sleep.
+ * Inputs     shm_link_transmit, shm_port_flush; shm_port_serve when its fd says so.
+ * Outputs    Records, by shm_port_next; a doorbell for consumers that sleep.
  * Ownership  Rings are memfds passed over abstract sockets: nothing has a name that could stay
  *            behind. A caller that asks for a link holds it (link_table.h). The rings of a peer go
  *            with it.
@@ -41,9 +40,7 @@ struct shm_record {
     bool checked; /* Ends with an ICRC (ports 4791, identification 0) to be verified. */
 };
 
-typedef void (*shm_sink)(void *context, const struct shm_record *record);
-
-/* `slot`: our number among the processes that share the address; LOCAL_NO_SLOT: it is ours alone.
+/* `slot`: which of the processes that share the address we are; LOCAL_NO_SLOT: it is ours alone.
  * NULL with a reason in `error`; errno is EPERM if our user cannot be told from others. */
 struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, size_t error_bytes);
 void shm_port_close(struct shm_port *port);
@@ -150,10 +147,11 @@ const struct shm_counters *shm_port_counters(const struct shm_port *port);
  * one, which the next flush rings; until then shm_port_has_waiting. */
 bool shm_port_flush(struct shm_port *port);
 
-/* Takes up to `quantum` packets from each ring. Returns how many. The memory of `nic` for packets
- * that wait behind is prefetched; NULL: it is not. */
-uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink, void *context,
-                          const struct nic *nic);
+/* The next packet, of up to `quantum` from each ring; it is valid until the next call. NULL: there
+ * is no more. The caller asks until then: the peer gets a ring's room back when the next ring has
+ * its turn. The memory of `nic` for packets that wait behind is prefetched; NULL: it is not. */
+const struct shm_record *shm_port_next(struct shm_port *port, uint32_t quantum,
+                                       const struct nic *nic);
 
 /* Tells peers to ring the doorbell; false if a packet came meanwhile. shm_port_wake takes it
  * back. */

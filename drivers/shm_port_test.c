@@ -138,9 +138,8 @@ static void transmit(struct bench *bench)
     bench->sent++;
 }
 
-static void compare(void *context, const struct shm_record *record)
+static void compare(struct bench *bench, const struct shm_record *record)
 {
-    struct bench *bench = context;
     const struct shape shape = draw(&bench->checking);
     const uint32_t padded = shape.payload_bytes + roce_pad_bytes(shape.payload_bytes);
     assert_true(bench->received < bench->sent);
@@ -152,6 +151,23 @@ static void compare(void *context, const struct shm_record *record)
     assert_memory_equal(&record->destination, &bench->gids[1], sizeof(struct gid));
     assert_false(record->placed || record->checked);
     bench->received++;
+}
+
+/* All that come in one round, each compared. */
+static uint32_t receive_at(struct bench *bench, struct shm_port *port, uint32_t quantum)
+{
+    const struct shm_record *record;
+    uint32_t count = 0;
+    while ((record = shm_port_next(port, quantum, NULL)) != NULL) {
+        compare(bench, record);
+        count++;
+    }
+    return count;
+}
+
+static uint32_t receive(struct bench *bench, uint32_t quantum)
+{
+    return receive_at(bench, bench->b, quantum);
 }
 
 static void test_many_laps(void **state)
@@ -167,9 +183,9 @@ static void test_many_laps(void **state)
         }
         full += !shm_link_has_room(bench->link);
         shm_port_flush(bench->a);
-        shm_port_receive(bench->b, (uint32_t)prng_below(&prng, 1000), compare, bench, NULL);
+        receive(bench, (uint32_t)prng_below(&prng, 1000));
     }
-    while (shm_port_receive(bench->b, 1000, compare, bench, NULL) > 0) {
+    while (receive(bench, 1000) > 0) {
     }
     assert_true(bench->received == bench->sent);
     assert_true(full > 10); /* The test has seen full rings. */
@@ -192,7 +208,7 @@ static void test_payload_that_is_not_there(void **state)
     }
     transmit(bench);
     shm_port_flush(bench->a);
-    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
+    assert_int_equal(receive(bench, 10), 1);
     munmap(gone, 4096);
 }
 
@@ -204,9 +220,8 @@ struct datagram {
     const uint8_t *payload;
 };
 
-static void compare_datagram(void *context, const struct shm_record *record)
+static void compare_datagram(struct datagram *expected, const struct shm_record *record)
 {
-    struct datagram *expected = context;
     assert_true(inet_variant_equal(record->variant, expected->variant));
     assert_int_equal(record->payload_bytes, expected->payload_bytes);
     assert_memory_equal(record->payload, expected->payload, expected->payload_bytes);
@@ -238,7 +253,10 @@ static void test_variants(void **state)
                                     .payload_bytes = departure.payload_bytes,
                                     .payload = bench->memory};
         assert_true(shm_link_transmit(bench->a, bench->link, &departure));
-        assert_int_equal(shm_port_receive(bench->b, 10, compare_datagram, &expected, NULL), 1);
+        const struct shm_record *record;
+        while ((record = shm_port_next(bench->b, 10, NULL)) != NULL) {
+            compare_datagram(&expected, record);
+        }
         assert_int_equal(expected.seen, 1);
     }
 }
@@ -256,11 +274,10 @@ static bool transmit_mad(struct bench *bench, uint8_t number)
     return shm_link_transmit_raw(bench->a, bench->link, INET_VARIANT_PLAIN, bytes, sizeof(bytes));
 }
 
-static void compare_mad(void *context, const struct shm_record *record)
+static void compare_mad(struct bench *bench, const struct shm_record *record)
 {
-    struct bench *bench = context;
     if (!record->checked) {
-        compare(context, record);
+        compare(bench, record);
         return;
     }
     assert_int_equal(record->header_bytes + record->payload_bytes, MAD_PACKET_BYTES);
@@ -270,6 +287,17 @@ static void compare_mad(void *context, const struct shm_record *record)
     for (uint32_t i = 0; i < record->payload_bytes; i++) {
         assert_int_equal(record->payload[i], number);
     }
+}
+
+static uint32_t receive_mads(struct bench *bench)
+{
+    const struct shm_record *record;
+    uint32_t count = 0;
+    while ((record = shm_port_next(bench->b, 1000, NULL)) != NULL) {
+        compare_mad(bench, record);
+        count++;
+    }
+    return count;
 }
 
 /* A ring that is full of packets of any size has room for some management packets: the message that
@@ -293,7 +321,7 @@ static void test_room_for_management(void **state)
         shm_port_flush(bench->a);
         bench->mads = 0;
         uint32_t count, received = 0;
-        while ((count = shm_port_receive(bench->b, 1000, compare_mad, bench, NULL)) > 0) {
+        while ((count = receive_mads(bench)) > 0) {
             received += count;
         }
         assert_int_equal(bench->mads, sent);
@@ -302,18 +330,12 @@ static void test_room_for_management(void **state)
         /* The next lap finds the ring in another place. */
         for (uint64_t i = prng_below(&prng, 200); i > 0; i--) {
             transmit(bench);
-            shm_port_receive(bench->b, 1000, compare_mad, bench, NULL);
+            receive_mads(bench);
         }
     }
 }
 
 /* -- Damaged packets ----------------------------------------------------------------------------*/
-
-static void count_whole(void *context, const struct shm_record *record)
-{
-    uint32_t *whole = context;
-    *whole += record->header_bytes + record->payload_bytes == ROCE_PACKET_BYTES_MAX;
-}
 
 /* The longest packet goes through with any opcode, and so with any headers, that a flipped bit
  * makes: the receiver judges it, and the ring goes on. */
@@ -322,12 +344,13 @@ static void test_any_opcode(void **state)
     struct bench *bench = *state;
     for (uint32_t opcode = 0; opcode < 256; opcode++) {
         uint8_t bytes[ROCE_PACKET_BYTES_MAX] = {(uint8_t)opcode};
-        uint32_t whole = 0;
         assert_true(
             shm_link_transmit_raw(bench->a, bench->link, INET_VARIANT_PLAIN, bytes, sizeof(bytes)));
         shm_port_flush(bench->a);
-        assert_int_equal(shm_port_receive(bench->b, 10, count_whole, &whole, NULL), 1);
-        assert_int_equal(whole, 1);
+        const struct shm_record *record = shm_port_next(bench->b, 10, NULL);
+        assert_non_null(record);
+        assert_int_equal(record->header_bytes + record->payload_bytes, ROCE_PACKET_BYTES_MAX);
+        assert_null(shm_port_next(bench->b, 10, NULL));
         serve(bench);
         assert_false(bench->link->lost);
     }
@@ -347,13 +370,13 @@ static void test_doorbell(void **state)
     shm_port_serve(bench->b);
     shm_port_wake(bench->b);
     assert_true(shm_link_peer_awake(bench->link));
-    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
+    assert_int_equal(receive(bench, 10), 1);
     transmit(bench);
     shm_port_flush(bench->a);
     assert_false(readable(bench->b));       /* The consumer is awake, so there is no system call. */
     assert_false(shm_port_sleep(bench->b)); /* A packet came meanwhile. */
     shm_port_wake(bench->b);
-    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
+    assert_int_equal(receive(bench, 10), 1);
 }
 
 /* The kernel had no memory for the bell: it is rung later, though nothing more is sent. */
@@ -378,7 +401,7 @@ static void test_doorbell_that_is_refused(void **state)
         assert_true(readable(bench->b));
         shm_port_serve(bench->b);
         shm_port_wake(bench->b);
-        assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
+        assert_int_equal(receive(bench, 10), 1);
         assert_true(shm_port_flush(bench->a));
         assert_false(readable(bench->b) || shm_port_has_waiting(bench->a));
     }
@@ -434,7 +457,7 @@ static void test_lost_peer_swallows(void **state)
     prng_init(&bench->checking, 5);
     transmit(bench);
     shm_port_flush(bench->a);
-    assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 1);
+    assert_int_equal(receive(bench, 10), 1);
 }
 
 /* Packets that the peer left in the ring, and packets that were sent to nobody, are counted as
@@ -446,7 +469,7 @@ static void test_lost_packets_are_counted(void **state)
         transmit(bench);
     }
     shm_port_flush(bench->a);
-    assert_int_equal(shm_port_receive(bench->b, 3, compare, bench, NULL), 3);
+    assert_int_equal(receive(bench, 3), 3);
     shm_port_close(bench->b);
     bench->b = NULL;
     serve(bench);
@@ -468,14 +491,60 @@ static void test_last_words(void **state)
         shm_port_close(bench->a);
         bench->a = NULL;
         serve(bench);
-        assert_int_equal(shm_port_receive(bench->b, 1000, compare, bench, NULL), 100);
-        assert_int_equal(shm_port_receive(bench->b, 1000, compare, bench, NULL), 0);
+        assert_int_equal(receive(bench, 1000), 100);
+        assert_int_equal(receive(bench, 1000), 0);
         serve(bench);
         assert_false(readable(bench->b));
         bench->a = open_port(&bench->gids[0]);
         bench->link = shm_port_link(bench->a, &bench->gids[1], LOCAL_NO_SLOT);
         assert_non_null(bench->link);
     }
+}
+
+/* Its ring stays until all in it was read, by another round; the record that is looked at, too. */
+static void test_peer_that_goes_during_a_look(void **state)
+{
+    struct bench *bench = *state;
+    transmit(bench);
+    transmit(bench);
+    shm_port_flush(bench->a);
+    compare(bench, shm_port_next(bench->b, 10, NULL));
+    const struct shm_record *record = shm_port_next(bench->b, 10, NULL);
+    shm_port_close(bench->a);
+    bench->a = NULL;
+    serve(bench);
+    compare(bench, record);
+    assert_null(shm_port_next(bench->b, 10, NULL));
+    assert_int_equal(bench->b->inbound_count, 1);
+    assert_null(shm_port_next(bench->b, 10, NULL));
+    assert_int_equal(bench->b->inbound_count, 0);
+}
+
+/* Two peers, of whom the second calls while the first one's packets are looked at: it has its turn
+ * in the same round. The first one has its room back when its turn is over, and not before. */
+static void test_peer_that_comes_during_a_look(void **state)
+{
+    struct bench *bench = *state;
+    struct gid gid = bench->gids[0];
+    gid.bytes[1] = 2;
+    transmit(bench);
+    transmit(bench);
+    shm_port_flush(bench->a);
+    compare(bench, shm_port_next(bench->b, 2, NULL));
+    struct shm_port *second = open_port(&gid);
+    struct link *link = shm_port_link(second, &bench->gids[1], LOCAL_NO_SLOT);
+    assert_non_null(link);
+    const uint8_t bytes[ROCE_BTH_BYTES] = {ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY)};
+    assert_true(shm_link_transmit_raw(second, link, INET_VARIANT_PLAIN, bytes, sizeof(bytes)));
+    serve(bench);
+    compare(bench, shm_port_next(bench->b, 2, NULL));
+    assert_int_equal(bench->b->inbound_count, 2);
+    assert_false(shm_link_has_read(bench->link, 1));
+    const struct shm_record *record = shm_port_next(bench->b, 2, NULL);
+    assert_memory_equal(&record->source, &gid, sizeof(gid));
+    assert_true(shm_link_has_read(bench->link, 2));
+    assert_null(shm_port_next(bench->b, 2, NULL));
+    shm_port_close(second);
 }
 
 static void test_nobody_there(void **state)
@@ -510,9 +579,9 @@ static void test_slots(void **state)
         bench->link = links[slot];
         transmit(bench);
         shm_port_flush(bench->a);
-        assert_int_equal(shm_port_receive(bench->b, 10, compare, bench, NULL), 0);
-        assert_int_equal(shm_port_receive(ports[!slot], 10, compare, bench, NULL), 0);
-        assert_int_equal(shm_port_receive(ports[slot], 10, compare, bench, NULL), 1);
+        assert_int_equal(receive(bench, 10), 0);
+        assert_int_equal(receive_at(bench, ports[!slot], 10), 0);
+        assert_int_equal(receive_at(bench, ports[slot], 10), 1);
     }
     /* One goes; the other one stays. */
     shm_port_close(ports[0]);
@@ -614,9 +683,8 @@ static void test_many_silent_callers(void **state)
 /* -- Hostile producers --------------------------------------------------------------------------*/
 
 /* A record lies inside the ring and is no longer than a packet, whatever the ring contains. */
-static void inspect(void *context, const struct shm_record *record)
+static void inspect(const struct shm_record *record, uint32_t *sum)
 {
-    uint32_t *sum = context;
     assert_true(record->header_bytes <= SHM_INLINE_BYTES);
     assert_true(record->payload_bytes <= SHM_PAYLOAD_BYTES_MAX);
     for (uint32_t i = 0; i < record->header_bytes; i++) {
@@ -625,6 +693,19 @@ static void inspect(void *context, const struct shm_record *record)
     for (uint32_t i = 0; i < record->payload_bytes && !record->placed; i++) {
         *sum += record->payload[i]; /* A sanitizer finds a byte outside. */
     }
+}
+
+static uint32_t inspect_all(struct shm_port *port, uint32_t *sum)
+{
+    const struct shm_record *record;
+    uint32_t count = 0;
+    for (int i = 0; i < 20; i++) {
+        while ((record = shm_port_next(port, 64, NULL)) != NULL) {
+            inspect(record, sum);
+            count++;
+        }
+    }
+    return count;
 }
 
 /* Writes values near the limits, so that many records pass and many do not. */
@@ -659,9 +740,7 @@ static void test_garbage_in_the_ring(void **state)
         for (uint32_t i = 0; i < SHM_SLOTS; i++) {
             scribble(&prng, &link->ring->slots[i], i);
         }
-        for (int i = 0; i < 20; i++) {
-            taken += shm_port_receive(bench->b, 64, inspect, &sum, NULL);
-        }
+        taken += inspect_all(bench->b, &sum);
         atomic_store(&link->ring->consumed, (uint32_t)prng_next(&prng));
         if (shm_link_has_room(bench->link)) {
             transmit(bench);
@@ -692,7 +771,7 @@ static void test_link_that_goes(void **state)
         assert_false(shm_port_has_waiting(bench->a));
         serve(bench);
         assert_int_equal(bench->b->inbound_count, 1);
-        while (shm_port_receive(bench->b, 64, compare, bench, NULL) > 0) {
+        while (receive(bench, 64) > 0) {
         }
         assert_int_equal(bench->received, bench->sent);
         assert_int_equal(bench->b->inbound_count, 0);
@@ -718,6 +797,8 @@ int main(void)
         SHM_TEST(test_old_marks),
         SHM_TEST(test_lost_peer_swallows),
         SHM_TEST(test_last_words),
+        SHM_TEST(test_peer_that_goes_during_a_look),
+        SHM_TEST(test_peer_that_comes_during_a_look),
         SHM_TEST(test_nobody_there),
         SHM_TEST(test_slots),
         SHM_TEST(test_slots_of_callers),

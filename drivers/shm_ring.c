@@ -389,35 +389,31 @@ static struct inet_variant variant_in(const struct shm_slot *slot)
 }
 
 /* Takes the next packet; false: the slot contains no packet. */
-static bool take(struct shm_port *port, struct shm_inbound *inbound, shm_sink sink, void *context)
+static bool take(struct shm_port *port, struct shm_inbound *inbound)
 {
-    const struct shm_slot *shared = &inbound->ring->slots[inbound->head & SLOT_MASK];
+    struct shm_slot *slot = &port->turn.slot;
     /* We judge a copy: the producer could change the slot between our judgement and our use of
      * it. */
-    _Alignas(64) uint8_t copy[sizeof(struct shm_slot)];
-    memcpy(copy, shared, sizeof(copy));
-    struct shm_slot slot;
-    memcpy(&slot, copy, sizeof(slot));
-    const bool inlined = slot.flags & SHM_SLOT_INLINE;
-    const uint32_t header_bytes = slot.header_bytes;
-    const uint32_t payload_bytes = slot.payload_bytes;
+    memcpy(slot, &inbound->ring->slots[inbound->head & SLOT_MASK], sizeof(*slot));
+    const bool inlined = slot->flags & SHM_SLOT_INLINE;
+    const uint32_t header_bytes = slot->header_bytes;
+    const uint32_t payload_bytes = slot->payload_bytes;
     if (header_bytes > ROCE_HEADERS_BYTES_MAX || payload_bytes > SHM_PAYLOAD_BYTES_MAX ||
         (inlined ? header_bytes + payload_bytes > SHM_INLINE_BYTES
-                 : slot.data_offset > SHM_DATA_BYTES - payload_bytes)) {
+                 : slot->data_offset > SHM_DATA_BYTES - payload_bytes)) {
         return false;
     }
-    const struct shm_record record = {
+    port->turn.record = (struct shm_record){
         .source = inbound->source,
         .destination = port->self,
-        .header = slot.bytes,
+        .header = slot->bytes,
         .header_bytes = header_bytes,
-        .payload = inlined ? slot.bytes + header_bytes : inbound->ring->data + slot.data_offset,
+        .payload = inlined ? slot->bytes + header_bytes : inbound->ring->data + slot->data_offset,
         .payload_bytes = payload_bytes,
-        .variant = variant_in(&slot),
-        .placed = slot.flags & SHM_SLOT_PLACED,
-        .checked = slot.flags & SHM_SLOT_CHECKED,
+        .variant = variant_in(slot),
+        .placed = slot->flags & SHM_SLOT_PLACED,
+        .checked = slot->flags & SHM_SLOT_CHECKED,
     };
-    sink(context, &record);
     return true;
 }
 
@@ -433,42 +429,42 @@ static void look_ahead(const struct shm_inbound *inbound, const struct nic *nic)
     }
 }
 
-static uint32_t receive_from(struct shm_port *port, struct shm_inbound *inbound, uint32_t quantum,
-                             shm_sink sink, void *context, const struct nic *nic)
+/* The next ring's turn. One that is drained, and whose producer has gone, goes: another one is in
+ * its place then. */
+static void next_ring(struct shm_port *port, struct shm_inbound *inbound)
 {
-    uint32_t count = 0;
-    INVARIANTS(shm_inbound_check(inbound));
-    while (count < quantum && slot_ready(inbound) && !inbound->broken) {
-        if (nic != NULL) {
-            look_ahead(inbound, nic);
-        }
-        if (!take(port, inbound, sink, context)) {
-            shm_inbound_break(port, inbound);
-            break;
-        }
-        inbound->head++;
-        count++;
-    }
-    if (count > 0) {
+    if (port->turn.taken > 0) {
         atomic_store_explicit(&inbound->ring->consumed, inbound->head, memory_order_release);
+        port->turn.taken = 0;
+    } else if (UNLIKELY(inbound->hung_up)) {
+        shm_inbound_close(port, port->turn.ring);
+        return;
     }
-    return count;
+    port->turn.ring++;
 }
 
-uint32_t shm_port_receive(struct shm_port *port, uint32_t quantum, shm_sink sink, void *context,
-                          const struct nic *nic)
+const struct shm_record *shm_port_next(struct shm_port *port, uint32_t quantum,
+                                       const struct nic *nic)
 {
-    uint32_t total = 0;
-    INVARIANTS(shm_inbounds_check(port));
-    for (uint32_t i = 0; i < port->inbound_count; i++) {
-        struct shm_inbound *inbound = port->inbound[i];
-        const uint32_t count = receive_from(port, inbound, quantum, sink, context, nic);
-        total += count;
-        if (UNLIKELY(inbound->hung_up) && count == 0) {
-            shm_inbound_close(port, i--);
+    struct shm_turn *turn = &port->turn;
+    while (turn->ring < port->inbound_count) {
+        struct shm_inbound *inbound = port->inbound[turn->ring];
+        INVARIANTS(shm_inbound_check(inbound));
+        if (turn->taken < quantum && slot_ready(inbound) && !inbound->broken) {
+            if (nic != NULL) {
+                look_ahead(inbound, nic);
+            }
+            if (take(port, inbound)) {
+                inbound->head++;
+                turn->taken++;
+                return &turn->record;
+            }
+            shm_inbound_break(port, inbound);
         }
+        next_ring(port, inbound);
     }
-    return total;
+    turn->ring = 0;
+    return NULL;
 }
 
 /* Does anything but placed records wait? */

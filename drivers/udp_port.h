@@ -4,8 +4,8 @@
  *
  * Purpose    Sends departures in batches (UDP_SEGMENT, sendmmsg), receives coalesced ones
  *            (UDP_GRO).
- * Inputs     udp_port_transmit and udp_port_flush; udp_port_receive.
- * Outputs    Datagrams on the wire; to the sink, datagrams whose ICRC is right.
+ * Inputs     udp_port_transmit and udp_port_flush; udp_port_look.
+ * Outputs    Datagrams on the wire; by udp_port_next, datagrams whose ICRC is right.
  * Ownership  The sockets belong to the address set. A caller that asks for a link holds it
  *            (link_table.h), and packets that come in make no links.
  * Limits     UDP_BATCH_MAX packets before a flush happens by itself.
@@ -55,6 +55,8 @@
 /* A packet up to this size is copied together, into one vector. */
 #define UDP_COPIED_BYTES_MAX 320
 #define UDP_TAIL_BYTES       (NIC_HEADERS_BYTES_MAX - ROCE_HEADERS_BYTES_MAX)
+/* Sockets of groups that one look finds readable. */
+#define UDP_GROUPS_AT_ONCE 8
 
 /* Does the peer answer probes (udp_flow.c)? */
 enum udp_answers {
@@ -147,6 +149,35 @@ struct udp_counters {
     uint64_t process_full;            /* ... or the owner does not take them. */
 };
 
+/* One datagram whose ICRC was right. */
+struct udp_datagram {
+    struct gid source, destination;
+    struct instant arrived; /* 0 ns: not known. A field of `variant` that is not known is plain. */
+    struct inet_variant variant;
+    const uint8_t *bytes; /* From the BTH on. */
+    size_t count;         /* Without the ICRC. */
+};
+
+/* A look at the sockets takes several calls. This is its place, with the datagrams of its newest
+ * call. */
+struct udp_look {
+    uint32_t index;   /* The address that is read, or the group: its place in `groups`. */
+    uint32_t calls;   /* Made for it in this look. */
+    uint32_t full;    /* The next address has its turn when this many datagrams have arrived. */
+    bool more;        /* Another call for it may bring more. */
+    uint32_t arrived; /* Datagrams of the whole look. */
+    uint32_t group_count, groups[UDP_GROUPS_AT_ONCE];
+    const struct address *address;
+    bool handed_over;          /* Another process read these datagrams; else: */
+    uint16_t segment;          /* the number of the next one of the coalesced datagrams, */
+    size_t step;               /* and the size of each but the last one. */
+    const uint8_t *next, *end; /* The bytes that are left. */
+    const struct nic *nic;
+    struct udp_flow *flow;
+    struct inet_flow inet;
+    struct udp_datagram datagram; /* The newest one. */
+};
+
 struct udp_port {
     const struct address_set *addresses;
     bool segmenting;        /* The kernel offers UDP_SEGMENT, and the device has not refused it. */
@@ -170,7 +201,7 @@ struct udp_port {
     struct udp_waiting *waiting;
     uint32_t batch_count, piece_count;
     bool blocked;                  /* The send buffer was full: messages wait. */
-    uint32_t fruitful_looks;       /* Calls of udp_port_receive in a row that brought datagrams. */
+    uint32_t fruitful_looks;       /* Looks at the addresses in a row that brought something. */
     uint32_t order[UDP_BATCH_MAX]; /* The batch link by link, during a flush. */
     bool answering;                /* The batch holds an answer that a peer may be waiting for. */
     uint8_t *arena;                /* Headers, pads and ICRCs of a flush; bounced payloads. */
@@ -188,19 +219,9 @@ struct udp_port {
         uint8_t *bytes; /* NULL: no address is shared. */
         size_t count;
         uint32_t slot, packets; /* The slot that it is for. */
-    } handover;                 /* Packets of one look at a socket that another process owns. */
+    } handover;                 /* Packets of one call that another process owns. */
+    struct udp_look look;
 };
-
-/* One datagram whose ICRC was right. */
-struct udp_datagram {
-    struct gid source, destination;
-    struct instant arrived; /* 0 ns: not known. A field of `variant` that is not known is plain. */
-    struct inet_variant variant;
-    const uint8_t *bytes; /* From the BTH on. */
-    size_t count;         /* Without the ICRC. */
-};
-
-typedef void (*udp_sink)(void *context, const struct udp_datagram *datagram);
 
 MUST_USE bool udp_port_open(struct udp_port *port, const struct address_set *addresses, char *error,
                             size_t error_bytes);
@@ -283,10 +304,26 @@ void udp_port_drain(struct udp_port *port, int limit_ms);
 void udp_port_transmit_headers(struct udp_port *port, struct udp_link *link, const uint8_t *headers,
                                uint32_t headers_bytes);
 
-/* Takes in what has arrived, until about `quantum` datagrams of each address. Returns how many
- * arrived. The memory of `nic` for datagrams that came together is prefetched; NULL: it is not. */
-uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context,
-                          const struct nic *nic);
+/* Looks once at a socket: one call. Returns the number of datagrams that it brought, for
+ * udp_port_next; 0 ends the look, in which each address brings about `quantum`. The memory of `nic`
+ * for datagrams that came together is prefetched; NULL: it is not. */
+uint32_t udp_port_look(struct udp_port *port, uint32_t quantum, const struct nic *nic);
+/* The same for the groups, whose datagrams have the group as destination. */
+uint32_t udp_port_look_at_groups(struct udp_port *port, uint32_t quantum);
+
+/* udp_share.c: the shared address to which `fd` belongs; NULL: none. */
+const struct address *udp_port_shared(const struct udp_port *port, int fd);
+/* `fd` is readable: looks there once. False: the call brought no datagrams, which ends the look. */
+MUST_USE bool udp_port_look_at_shared(struct udp_port *port, const struct address *address, int fd);
+
+/* A part of udp_port_next, for when something is left. */
+const struct udp_datagram *udp_next_datagram(struct udp_port *port);
+/* The next datagram of the newest look; it is valid until the next one is asked for. NULL: there is
+ * no more. The caller asks until then, before it looks again. */
+static inline const struct udp_datagram *udp_port_next(struct udp_port *port)
+{
+    return port->look.next < port->look.end ? udp_next_datagram(port) : NULL;
+}
 
 /* From now on datagrams tell when they came in, and their traffic class. They do so only after this
  * call, because each of the two takes a twentieth of a call's time. */
@@ -306,14 +343,8 @@ void udp_port_show_variants(struct udp_port *port);
 /* udp_port.c, for udp_multicast.c: the same for one socket. */
 void udp_show_variants(int fd, bool ipv4, bool on);
 
-/* The same for the groups, whose datagrams have the group as destination. */
-uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_sink sink,
-                                 void *context);
-
-/* udp_share.c: `fd`, of an address that is shared, is readable. False: it is none of those. */
-MUST_USE bool udp_port_serve_shared(struct udp_port *port, int fd, udp_sink sink, void *context);
-/* A packet that came for `destination`, and is for the process of that slot there. False: there is
- * none. */
+/* udp_share.c: a packet that came for `destination`, and is for the process of that slot there.
+ * False: there is none. */
 MUST_USE bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint32_t slot,
                                const struct udp_datagram *datagram);
 /* Lets the thread's epoll watch the descriptors of shared addresses. */
@@ -324,9 +355,12 @@ MUST_USE bool udp_port_watch_shared(const struct udp_port *port, int epoll);
 bool udp_share_hands_on(struct udp_port *port, const struct address *address,
                         const struct udp_datagram *datagram);
 void udp_share_flush(struct udp_port *port, const struct address *address);
-/* udp_receive.c, for udp_share.c: one look at the socket of `address`. */
-uint32_t udp_receive_once(struct udp_port *port, const struct address *address, udp_sink sink,
-                          void *context, const struct nic *nic, bool *more);
+/* Is the next packet of a handover ours after all? */
+bool udp_share_judge_next(struct udp_port *port);
+/* udp_receive.c, for udp_share.c: one call on one socket of `address`. Returns the number of
+ * datagrams that it brought. udp_end_look ends the look. */
+uint32_t udp_receive_once(struct udp_port *port, const struct address *address, int fd);
+void udp_end_look(struct udp_port *port);
 
 /* Is there room for one more packet, so that the bytes in flight to the peer fit its receive
  * buffer? */

@@ -127,9 +127,8 @@ static void transmit(struct bench *bench, struct prng *prng, uint32_t payload_by
     assert_true(udp_port_transmit(bench->a.port, bench->link, &departure));
 }
 
-static void compare(void *context, const struct udp_datagram *datagram)
+static void compare(struct bench *bench, const struct udp_datagram *datagram)
 {
-    struct bench *bench = context;
     static const uint8_t zeros[3];
     assert_true(bench->received < bench->sent);
     const struct expected *expected = &bench->expected[bench->received++];
@@ -144,12 +143,46 @@ static void compare(void *context, const struct udp_datagram *datagram)
     assert_memory_equal(&datagram->destination, &bench->b.addresses.entries[0].gid, 16);
 }
 
+/* One look. Returns how many datagrams it brought, and adds those that it handed out. */
+static uint32_t look(struct udp_port *port, uint32_t quantum, uint32_t *handed_out)
+{
+    uint32_t count = 0, arrived;
+    while ((arrived = udp_port_look(port, quantum, NULL)) > 0) {
+        count += arrived;
+        while (udp_port_next(port) != NULL) {
+            ++*handed_out;
+        }
+    }
+    return count;
+}
+
+/* Looks until nothing comes. Returns how many datagrams were handed out. */
+static uint32_t drain(struct udp_port *port)
+{
+    uint32_t handed_out = 0;
+    while (look(port, 32, &handed_out) > 0) {
+    }
+    return handed_out;
+}
+
+static uint32_t look_and_compare(struct bench *bench)
+{
+    const struct udp_datagram *datagram;
+    uint32_t count = 0, arrived;
+    while ((arrived = udp_port_look(bench->b.port, 32, NULL)) > 0) {
+        count += arrived;
+        while ((datagram = udp_port_next(bench->b.port)) != NULL) {
+            compare(bench, datagram);
+        }
+    }
+    return count;
+}
+
 static void receive_all(struct bench *bench)
 {
-    while (udp_port_receive(bench->b.port, 32, compare, bench, NULL) > 0) {
+    while (look_and_compare(bench) > 0) {
     }
-    /* Takes in answers to probes. */
-    udp_port_receive(bench->a.port, 32, compare, bench, NULL);
+    assert_int_equal(drain(bench->a.port), 0); /* Takes in answers to probes. */
 }
 
 static void exchange(struct bench *bench, uint64_t seed)
@@ -187,12 +220,6 @@ static void test_without_segmentation(void **state)
 
 /* -- Several addresses --------------------------------------------------------------------------*/
 
-static void note_destination(void *context, const struct udp_datagram *datagram)
-{
-    struct gid *last = context;
-    *last = datagram->destination;
-}
-
 /* Sends `count` packets of one size, which come together therefore. */
 static void send_alike(struct bench *bench, struct link *link, uint32_t count)
 {
@@ -223,15 +250,15 @@ static void test_a_busy_address_does_not_starve_others(void **state)
                                        &both.entries[1].gid, LOCAL_NO_SLOT);
     assert_non_null(quiet);
     for (int round = 0; round < 10; round++) {
-        struct gid last = {{0}};
         send_alike(bench, bench->link, 2 * UDP_SEGMENTS_MAX);
         send_alike(bench, quiet, 1);
-        const uint32_t count = udp_port_receive(port, 32, note_destination, &last, NULL);
-        /* Some packets of the first address are left. */
-        assert_in_range(count, 33, 2 * UDP_SEGMENTS_MAX);
-        assert_memory_equal(&last, &both.entries[1].gid, sizeof(last));
-        while (udp_port_receive(port, 32, note_destination, &last, NULL) > 0) {
-        }
+        uint32_t handed_out = 0;
+        const uint32_t count = look(port, 32, &handed_out);
+        assert_in_range(count, 33,
+                        2 * UDP_SEGMENTS_MAX); /* Some packets of the first address are left. */
+        const struct gid *last = &port->look.datagram.destination;
+        assert_memory_equal(last, &both.entries[1].gid, sizeof(*last));
+        assert_int_equal(handed_out + drain(port), 2 * UDP_SEGMENTS_MAX + 1);
     }
     udp_port_close(port);
     free(port);
@@ -239,12 +266,6 @@ static void test_a_busy_address_does_not_starve_others(void **state)
 }
 
 /* -- Bad packets --------------------------------------------------------------------------------*/
-
-static void count_only(void *context, const struct udp_datagram *datagram)
-{
-    (void)datagram;
-    ++*(uint32_t *)context;
-}
 
 /* An RC SEND Only with `payload` bytes from `flow`, its ICRC made for `identification`. */
 static uint32_t forge(uint8_t *bytes, const struct inet_flow *flow, uint16_t identification,
@@ -266,13 +287,11 @@ static void test_every_flipped_bit_is_found(void **state)
     uint8_t bytes[128];
     const uint32_t total = forge(bytes, &link->flow, 0, 24);
     for (uint32_t bit = 0; bit < total * 8; bit++) {
-        uint32_t arrived = 0;
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         udp_port_transmit_raw(bench->a.port, bench->link, INET_VARIANT_PLAIN, bytes, total);
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        udp_port_receive(bench->b.port, 32, count_only, &arrived, NULL);
         /* BTH byte 4 (FECN, BECN) is the network's to change. */
-        assert_int_equal(arrived, bit / 8 == 4);
+        assert_int_equal(drain(bench->b.port), bit / 8 == 4);
     }
     assert_int_equal(udp_port_bad_icrc(bench->b.port), (total - 1) * 8);
 }
@@ -282,10 +301,8 @@ static void test_too_short(void **state)
     struct bench *bench = *state;
     const uint8_t bytes[15] = {0};
     for (uint32_t count = 1; count < ROCE_BTH_BYTES + ROCE_ICRC_BYTES; count++) {
-        uint32_t arrived = 0;
         udp_port_transmit_raw(bench->a.port, bench->link, INET_VARIANT_PLAIN, bytes, count);
-        udp_port_receive(bench->b.port, 32, count_only, &arrived, NULL);
-        assert_int_equal(arrived, 0);
+        assert_int_equal(drain(bench->b.port), 0);
     }
     assert_int_equal(bench->b.port->counters.too_short, 15);
 }
@@ -319,13 +336,11 @@ static struct stranger strange(const struct bench *bench)
 static uint32_t say(struct bench *bench, const struct stranger *stranger, uint16_t identification)
 {
     uint8_t bytes[128];
-    uint32_t arrived = 0;
     const uint32_t total = forge(bytes, &stranger->flow, identification, 40);
     assert_int_equal(sendto(stranger->fd, bytes, total, 0, (const struct sockaddr *)&stranger->to,
                             sizeof(stranger->to)),
                      total);
-    udp_port_receive(bench->b.port, 32, count_only, &arrived, NULL);
-    return arrived;
+    return drain(bench->b.port);
 }
 
 /* The identifications of a kernel count up, and we recover them. A packet with one that does not
@@ -387,18 +402,15 @@ static void test_probes_of_strangers_are_answered_and_forgotten(void **state)
                                    .sin_port = htons(ROCE_UDP_PORT),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const bool bound = bind(answers, (const struct sockaddr *)&at, sizeof(at)) == 0;
-    uint32_t arrived = 0;
     for (uint32_t round = 0; round < 4; round++) {
         for (uint32_t slot = 0; slot < 256; slot++) {
             send_probe(&stranger, round * 256 + slot, (uint16_t)slot);
         }
-        while (udp_port_receive(bench->b.port, 256, count_only, &arrived, NULL) > 0) {
-        }
+        assert_int_equal(drain(bench->b.port), 0);
         if (bound) {
             expect_answers(answers, round * 256, 256);
         }
     }
-    assert_int_equal(arrived, 0);
     assert_int_equal(bench->b.port->counters.datagrams_sent, 1024);
     assert_int_equal(bench->b.port->links.count, before);
     close(answers);
@@ -467,17 +479,14 @@ static void test_ready_packets_are_held_back_too(void **state)
     const struct instant now = {1};
     uint8_t bytes[ROCE_BTH_BYTES + 1024 + ROCE_ICRC_BYTES];
     const uint32_t total = forge(bytes, &link->flow, 0, 1024);
-    uint32_t sent = 0, arrived = 0;
+    uint32_t sent = 0;
     shrink_receive_buffer(bench);
     while (udp_link_has_room(bench->a.port, bench->link, now)) {
         udp_port_transmit_raw(bench->a.port, bench->link, INET_VARIANT_PLAIN, bytes, total);
         assert_true(++sent < EXPECTED_MAX);
     }
-    while (udp_port_receive(bench->b.port, 32, count_only, &arrived, NULL) > 0) {
-    }
-    assert_int_equal(arrived, sent);
-    udp_port_receive(bench->a.port, 32, count_only, &arrived, NULL); /* Answers. */
-    assert_int_equal(arrived, sent);
+    assert_int_equal(drain(bench->b.port), sent);
+    assert_int_equal(drain(bench->a.port), 0); /* Answers. */
     assert_true(udp_link_has_room(bench->a.port, bench->link, now));
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * udp_receive - coalesced datagrams that come in, are judged by their ICRC, and go to the sink one
- * by one.
+ * udp_receive - coalesced datagrams in, judged by their ICRC, handed out one by one.
  */
 #include <errno.h>
 #include <netinet/udp.h>
@@ -20,6 +19,8 @@
  * program that polls looks again soon anyway, and the datagram is served without another system
  * call. */
 #define STREAM_BYTES 1024
+/* Calls on the socket of one address, for one look. */
+#define CALLS_MAX 8
 /* But if this number of looks in a row each found a datagram, more of them wait behind it. */
 #define LOOKS_OF_BACKLOG 3
 
@@ -173,55 +174,7 @@ static struct told told_of(struct msghdr *message)
     return told;
 }
 
-static void deliver_one(struct udp_port *port, const struct address *address,
-                        const struct udp_datagram *datagram, udp_sink sink, void *context)
-{
-    if (UNLIKELY(address->share != NULL) && udp_share_hands_on(port, address, datagram)) {
-        return;
-    }
-    if (!udp_flow_on_datagram(port, &datagram->source, &datagram->destination, datagram->bytes,
-                              datagram->count)) {
-        sink(context, datagram);
-    }
-}
-
-static uint32_t deliver(struct udp_port *port, const struct address *address,
-                        const struct sockaddr_storage *from, size_t received,
-                        const struct told *told, udp_sink sink, void *context,
-                        const struct nic *nic)
-{
-    struct inet_flow inet = {.destination_port = ROCE_UDP_PORT};
-    source_of(from, &inet);
-    memcpy(inet.destination, address->gid.bytes, 16);
-    struct udp_flow *flow = flow_of(port, &inet);
-    struct udp_datagram datagram = {
-        .destination = address->gid, .arrived = told->arrived, .variant = told->variant};
-    memcpy(datagram.source.bytes, inet.source, 16);
-    const size_t step = told->segment == 0 ? received : told->segment;
-    uint16_t index = 0;
-    for (size_t offset = 0; offset < received; offset += step, index++) {
-        const size_t left = received - offset;
-        const size_t total = left < step ? left : step;
-        const uint8_t *bytes = port->receive_buffer + offset;
-        if (nic != NULL && offset + (PACKETS_AHEAD + 1) * step <= received) {
-            nic_prefetch_packet(nic, bytes + PACKETS_AHEAD * step);
-        }
-        port->counters.datagrams_received++;
-        if (total < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
-            port->counters.too_short++;
-            continue;
-        }
-        if (icrc_good(port, flow, &inet, bytes, total, index)) {
-            datagram.bytes = bytes;
-            datagram.count = total - ROCE_ICRC_BYTES;
-            deliver_one(port, address, &datagram, sink, context);
-        }
-    }
-    if (UNLIKELY(port->handover.count != 0)) {
-        udp_share_flush(port, address);
-    }
-    return index;
-}
+/* -- Calls --------------------------------------------------------------------------------------*/
 
 /* A look at a socket needs a buffer and addresses; the handover of an earlier look has left. */
 static void udp_receive_check(const struct udp_port *port)
@@ -231,13 +184,43 @@ static void udp_receive_check(const struct udp_port *port)
     CHECK(port->handover.count == 0);
 }
 
-/* One call on one socket, past the C library, whose recvmsg is a point where a program's thread may
- * be cancelled, which must not happen while it holds our lock. Returns the datagrams it brought;
- * *more: another call may bring more. */
-uint32_t udp_receive_once(struct udp_port *port, const struct address *address, udp_sink sink,
-                          void *context, const struct nic *nic, bool *more)
+/* Returns how many datagrams are to be handed out. */
+static uint32_t begin_call(struct udp_port *port, const struct address *address,
+                           const struct sockaddr_storage *from, size_t received,
+                           const struct told *told)
 {
-    INVARIANTS(udp_receive_check(port));
+    struct udp_look *look = &port->look;
+    look->inet.destination_port = ROCE_UDP_PORT;
+    source_of(from, &look->inet);
+    memcpy(look->inet.destination, address->gid.bytes, 16);
+    look->flow = flow_of(port, &look->inet);
+    memcpy(look->datagram.source.bytes, look->inet.source, 16);
+    look->datagram.destination = address->gid;
+    look->datagram.arrived = told->arrived;
+    look->datagram.variant = told->variant;
+    look->address = address;
+    look->handed_over = false;
+    look->next = port->receive_buffer;
+    look->end = look->next + received;
+    look->step = told->segment == 0 ? received : told->segment;
+    look->segment = 0;
+    const size_t count = told->segment == 0 ? 1 : (received + look->step - 1) / look->step;
+    port->counters.datagrams_received += count;
+    return (uint32_t)count;
+}
+
+/* Packets of the call before that are another process's leave. */
+static void flush_handover(struct udp_port *port)
+{
+    if (UNLIKELY(port->handover.count != 0)) {
+        udp_share_flush(port, port->look.address);
+    }
+}
+
+/* Past the C library, whose recvmsg is a point where a program's thread may be cancelled: not while
+ * it holds our lock. */
+uint32_t udp_receive_once(struct udp_port *port, const struct address *address, int fd)
+{
     struct sockaddr_storage from;
     struct iovec vector = {.iov_base = port->receive_buffer, .iov_len = RECEIVE_BUFFER_BYTES};
     struct msghdr message = {
@@ -248,56 +231,129 @@ uint32_t udp_receive_once(struct udp_port *port, const struct address *address, 
         .msg_control = port->told,
         .msg_controllen = sizeof(port->told),
     };
+    flush_handover(port);
+    INVARIANTS(udp_receive_check(port));
     port->counters.receive_calls++;
-    const ssize_t received = system_recv_message(address->fd, &message, MSG_DONTWAIT);
+    const ssize_t received = system_recv_message(fd, &message, MSG_DONTWAIT);
     /* ECONNREFUSED and the like are about datagrams that we sent: then we look again. */
-    *more = received >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+    port->look.more = received >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
     if (received <= 0 || (message.msg_flags & MSG_TRUNC)) {
         return 0;
     }
     const struct told told = told_of(&message);
-    *more =
+    port->look.more =
         (told.segment != 0 && received >= STREAM_BYTES) || port->fruitful_looks >= LOOKS_OF_BACKLOG;
-    return deliver(port, address, &from, (size_t)received, &told, sink, context, nic);
+    return begin_call(port, address, &from, (size_t)received, &told);
 }
 
-uint32_t udp_port_receive(struct udp_port *port, uint32_t quantum, udp_sink sink, void *context,
-                          const struct nic *nic)
+/* -- Looks: which calls there are ---------------------------------------------------------------*/
+
+void udp_end_look(struct udp_port *port)
 {
-    uint32_t count = 0;
-    INVARIANTS(udp_receive_check(port));
-    for (uint32_t i = 0; i < port->addresses->count; i++) {
-        const struct address *address = &port->addresses->entries[i];
-        bool more = address->fd >= 0;
-        uint32_t arrived = 0;
-        for (uint32_t calls = 0; more && calls < 8 && arrived < quantum; calls++) {
-            arrived += udp_receive_once(port, address, sink, context, nic, &more);
-        }
-        count += arrived;
-    }
-    port->fruitful_looks = count > 0 ? port->fruitful_looks + 1 : 0;
+    flush_handover(port);
+    port->look.index = port->look.calls = port->look.arrived = port->look.group_count = 0;
     if (port->answering) {
         udp_port_flush(port);
     }
-    return count;
+}
+
+/* Each address has its turn: until its socket is empty, or as many have come as are wanted. */
+uint32_t udp_port_look(struct udp_port *port, uint32_t quantum, const struct nic *nic)
+{
+    struct udp_look *look = &port->look;
+    look->nic = nic;
+    while (look->index < port->addresses->count) {
+        const struct address *address = &port->addresses->entries[look->index];
+        if (look->calls == 0) {
+            look->more = address->fd >= 0;
+            look->full = look->arrived + quantum;
+        }
+        if (look->more && look->calls < CALLS_MAX && look->arrived < look->full) {
+            look->calls++;
+            const uint32_t count = udp_receive_once(port, address, address->fd);
+            if (count > 0) {
+                look->arrived += count;
+                return count;
+            }
+        } else {
+            look->index++;
+            look->calls = 0;
+        }
+    }
+    port->fruitful_looks = look->arrived > 0 ? port->fruitful_looks + 1 : 0;
+    udp_end_look(port);
+    return 0;
 }
 
 /* There are many groups, mostly silent: one call tells which sockets have datagrams. */
-uint32_t udp_port_receive_groups(struct udp_port *port, uint32_t quantum, udp_sink sink,
-                                 void *context)
+static void find_groups(struct udp_port *port)
 {
-    struct epoll_event events[8];
+    struct epoll_event events[UDP_GROUPS_AT_ONCE];
     const int ready = system_epoll(port->groups_fd, events, COUNT_OF(events));
-    uint32_t count = 0;
     for (int i = 0; i < ready; i++) {
         CHECK(events[i].data.u32 < port->group_count);
-        const struct address *group = &port->groups[events[i].data.u32];
-        uint32_t arrived;
-        do {
-            bool more;
-            arrived = udp_receive_once(port, group, sink, context, NULL, &more);
-            count += arrived;
-        } while (arrived > 0 && count < quantum);
+        port->look.groups[port->look.group_count++] = events[i].data.u32;
     }
-    return count;
+}
+
+uint32_t udp_port_look_at_groups(struct udp_port *port, uint32_t quantum)
+{
+    struct udp_look *look = &port->look;
+    look->nic = NULL;
+    if (look->group_count == 0) {
+        find_groups(port);
+    }
+    for (; look->index < look->group_count; look->index++, look->calls = 0) {
+        const struct address *group = &port->groups[look->groups[look->index]];
+        const uint32_t count = look->calls++ == 0 || look->arrived < quantum
+                                   ? udp_receive_once(port, group, group->fd)
+                                   : 0;
+        if (count > 0) {
+            look->arrived += count;
+            return count;
+        }
+    }
+    udp_end_look(port);
+    return 0;
+}
+
+/* -- The datagrams of a call --------------------------------------------------------------------*/
+
+/* Is the next datagram right by its ICRC, and no other process's? */
+static bool judge_next(struct udp_port *port)
+{
+    struct udp_look *look = &port->look;
+    const uint8_t *bytes = look->next;
+    const size_t left = (size_t)(look->end - bytes);
+    const size_t total = left < look->step ? left : look->step;
+    const uint16_t index = look->segment++;
+    if (look->nic != NULL && (PACKETS_AHEAD + 1) * look->step <= left) {
+        nic_prefetch_packet(look->nic, bytes + PACKETS_AHEAD * look->step);
+    }
+    look->next = bytes + total;
+    if (total < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
+        port->counters.too_short++;
+        return false;
+    }
+    if (!icrc_good(port, look->flow, &look->inet, bytes, total, index)) {
+        return false;
+    }
+    look->datagram.bytes = bytes;
+    look->datagram.count = total - ROCE_ICRC_BYTES;
+    return LIKELY(look->address->share == NULL) ||
+           !udp_share_hands_on(port, look->address, &look->datagram);
+}
+
+const struct udp_datagram *udp_next_datagram(struct udp_port *port)
+{
+    const struct udp_look *look = &port->look;
+    const struct udp_datagram *datagram = &look->datagram;
+    do {
+        if ((UNLIKELY(look->handed_over) ? udp_share_judge_next(port) : judge_next(port)) &&
+            !udp_flow_on_datagram(port, &datagram->source, &datagram->destination, datagram->bytes,
+                                  datagram->count)) {
+            return datagram;
+        }
+    } while (look->next < look->end);
+    return NULL;
 }

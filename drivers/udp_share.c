@@ -125,88 +125,83 @@ bool udp_share_hands_on(struct udp_port *port, const struct address *address,
 
 /* -- Handovers that came ------------------------------------------------------------------------*/
 
-/* A packet that is not ours after all goes nowhere else, so that handovers do not travel in
- * circles. (A process that gets a request was asked before, and names itself when it is asked
- * again.) */
-static void take_packet(struct udp_port *port, const struct address *address,
-                        const struct udp_datagram *datagram, udp_sink sink, void *context)
+static bool collect(struct udp_port *port, const struct address *address)
 {
-    if (datagram->count < ROCE_BTH_BYTES ||
-        !share_route(address->share->slot, datagram->bytes, datagram->count).mine) {
-        port->counters.no_process++;
-        return;
-    }
-    port->counters.handed_to_us++;
-    if (!udp_flow_on_datagram(port, &datagram->source, &datagram->destination, datagram->bytes,
-                              datagram->count)) {
-        sink(context, datagram);
-    }
-}
-
-static void open_letter(struct udp_port *port, const struct address *address, size_t bytes,
-                        udp_sink sink, void *context)
-{
+    struct udp_look *look = &port->look;
     struct share_handover handover;
+    CHECK(port->handover.count == 0); /* The handover under way has left, so its room is free. */
+    const size_t bytes =
+        share_collect(address->share, port->handover.bytes, SHARE_HANDOVER_BYTES_MAX);
+    if (bytes == 0) {
+        return false;
+    }
     CHECK(bytes >= sizeof(handover)); /* share_collect has judged it. */
     memcpy(&handover, port->handover.bytes, sizeof(handover));
-    struct udp_datagram datagram = {
+    look->datagram = (struct udp_datagram){
         .source = handover.source,
         .destination = address->gid,
         .variant = {.flow_label = handover.flow_label,
                     .traffic_class = handover.traffic_class,
                     .hop_limit = handover.hop_limit},
     };
-    for (size_t at = sizeof(handover); at < bytes; at += 2 + datagram.count) {
-        datagram.count = load_be16(port->handover.bytes + at);
-        datagram.bytes = port->handover.bytes + at + 2;
-        take_packet(port, address, &datagram, sink, context);
-    }
+    look->address = address;
+    look->handed_over = true;
+    look->next = port->handover.bytes + sizeof(handover);
+    look->end = port->handover.bytes + bytes;
+    return true;
 }
 
-static void collect(struct udp_port *port, const struct address *address, udp_sink sink,
-                    void *context)
+/* A packet that is not ours after all goes nowhere else, so that handovers do not travel in
+ * circles. (A process that gets a request was asked before, and names itself when it is asked
+ * again.) */
+bool udp_share_judge_next(struct udp_port *port)
 {
-    size_t bytes;
-    CHECK(port->handover.count == 0); /* The handover under way has left, so its room is free. */
-    for (uint32_t looks = 0;
-         looks < LOOKS_MAX && (bytes = share_collect(address->share, port->handover.bytes,
-                                                     SHARE_HANDOVER_BYTES_MAX)) > 0;
-         looks++) {
-        open_letter(port, address, bytes, sink, context);
+    struct udp_look *look = &port->look;
+    struct udp_datagram *datagram = &look->datagram;
+    datagram->count = load_be16(look->next);
+    datagram->bytes = look->next + 2;
+    look->next = datagram->bytes + datagram->count;
+    if (datagram->count < ROCE_BTH_BYTES ||
+        !share_route(look->address->share->slot, datagram->bytes, datagram->count).mine) {
+        port->counters.no_process++;
+        return false;
     }
+    port->counters.handed_to_us++;
+    return true;
 }
 
 /* -- Events -------------------------------------------------------------------------------------*/
 
-static void read_common(struct udp_port *port, const struct address *address, udp_sink sink,
-                        void *context)
-{
-    struct address common = *address;
-    common.fd = share_common_socket(address->share);
-    bool more = true;
-    for (uint32_t looks = 0; looks < LOOKS_MAX && more; looks++) {
-        more = udp_receive_once(port, &common, sink, context, NULL, &more) > 0;
-    }
-}
-
-bool udp_port_serve_shared(struct udp_port *port, int fd, udp_sink sink, void *context)
+const struct address *udp_port_shared(const struct udp_port *port, int fd)
 {
     for (uint32_t i = 0; i < port->addresses->count && port->addresses->shared; i++) {
         const struct address *address = &port->addresses->entries[i];
-        if (fd == address->share->listener) {
-            share_admit(address->share);
-        } else if (fd == address->share->mail) {
-            collect(port, address, sink, context);
-        } else if (fd == share_common_socket(address->share)) {
-            read_common(port, address, sink, context);
-        } else {
-            continue;
+        const struct share *share = address->share;
+        if (fd == share->listener || fd == share->mail || fd == share_common_socket(share)) {
+            return address;
         }
-        if (port->answering) {
-            udp_port_flush(port);
-        }
+    }
+    return NULL;
+}
+
+static bool call(struct udp_port *port, const struct address *address, int fd)
+{
+    if (fd == address->share->listener) {
+        share_admit(address->share);
+        return false;
+    }
+    return fd == address->share->mail ? collect(port, address)
+                                      : udp_receive_once(port, address, fd) > 0;
+}
+
+bool udp_port_look_at_shared(struct udp_port *port, const struct address *address, int fd)
+{
+    struct udp_look *look = &port->look;
+    look->nic = NULL;
+    if (look->calls++ < LOOKS_MAX && call(port, address, fd)) {
         return true;
     }
+    udp_end_look(port);
     return false;
 }
 
