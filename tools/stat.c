@@ -316,6 +316,7 @@ static bool parse_pids(struct request *request, int argc, char **argv)
         uint64_t pid;
         if (!text_number(argv[i], 1, INT32_MAX, &pid)) {
             fprintf(stderr, "nonic: '%s' is not a process number\n", argv[i]);
+            free(request->pids);
             return false;
         }
         request->pids[request->count++] = (int)pid;
