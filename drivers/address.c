@@ -13,11 +13,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "drivers/descriptor.h"
-#include "drivers/local_socket.h"
-#include "drivers/random.h"
-#include "drivers/socket_address.h"
-#include "drivers/system.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/local_socket.h"
+#include "drivers/system/random.h"
+#include "drivers/system/socket_address.h"
+#include "drivers/system/system.h"
 #include "drivers/taken.h"
 #include "wire/inet.h"
 #include "wire/roce.h"

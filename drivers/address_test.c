@@ -18,7 +18,7 @@
 
 #include "base/check.h"
 #include "drivers/address.h"
-#include "drivers/socket_address.h"
+#include "drivers/system/socket_address.h"
 
 static const uint8_t ipv6_loopback[16] = {[15] = 1};
 

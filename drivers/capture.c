@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "drivers/clock.h"
-#include "drivers/descriptor.h"
-#include "drivers/system.h"
+#include "drivers/system/clock.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/system.h"
 #include "wire/pcapng.h"
 #include "wire/roce_frame.h"
 

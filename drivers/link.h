@@ -12,7 +12,7 @@
 
 #include "base/instant.h"
 #include "base/list.h"
-#include "drivers/udp_unread.h"
+#include "drivers/udp/udp_unread.h"
 #include "nic/types.h"
 
 enum link_kind {

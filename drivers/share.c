@@ -20,14 +20,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "drivers/clock.h"
-#include "drivers/descriptor.h"
-#include "drivers/lines.h"
-#include "drivers/local_socket.h"
-#include "drivers/random.h"
-#include "drivers/system.h"
+#include "drivers/system/clock.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/lines.h"
+#include "drivers/system/local_socket.h"
+#include "drivers/system/random.h"
+#include "drivers/system/system.h"
+#include "drivers/system/user.h"
 #include "drivers/taken.h"
-#include "drivers/user.h"
 #include "wire/roce.h"
 
 /* "CSHARE2": the version of all that members share: the sockets and how one is chosen, the slots,

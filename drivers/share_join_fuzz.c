@@ -22,9 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "drivers/descriptor.h"
-#include "drivers/local_socket.h"
 #include "drivers/share.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/local_socket.h"
 #include "drivers/taken.h"
 #include "tests/fuzz/fake_sockets.h"
 #include "tests/fuzz/input.h"

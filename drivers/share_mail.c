@@ -12,11 +12,11 @@
 #include <sys/epoll.h>
 
 #include "base/bytes.h"
-#include "drivers/descriptor.h"
-#include "drivers/local_socket.h"
 #include "drivers/share.h"
-#include "drivers/shortage.h"
-#include "drivers/system.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/local_socket.h"
+#include "drivers/system/shortage.h"
+#include "drivers/system/system.h"
 
 #define LETTERS_BYTES (1 << 20)
 

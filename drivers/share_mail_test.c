@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 
 #include "base/prng.h"
-#include "drivers/descriptor.h"
-#include "drivers/local_socket.h"
 #include "drivers/share_route.h"
-#include "drivers/udp_port.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/local_socket.h"
+#include "drivers/udp/udp_port.h"
 
 struct pair {
     struct address_set sets[2];

@@ -2,8 +2,8 @@
 #include "drivers/share_route.h"
 
 #include "base/bytes.h"
-#include "drivers/local_socket.h"
 #include "drivers/share.h"
+#include "drivers/system/local_socket.h"
 #include "wire/cm.h"
 #include "wire/roce.h"
 

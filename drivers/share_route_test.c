@@ -5,9 +5,9 @@
  */
 #include "tests/share_stranger.h"
 
-#include "drivers/local_socket.h"
 #include "drivers/share.h"
 #include "drivers/share_route.h"
+#include "drivers/system/local_socket.h"
 
 static void test_routes(void **state)
 {

@@ -15,10 +15,10 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "drivers/descriptor.h"
-#include "drivers/local_socket.h"
 #include "drivers/share_route.h"
-#include "drivers/udp_port.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/local_socket.h"
+#include "drivers/udp/udp_port.h"
 
 #define CHILDREN 8
 

@@ -11,12 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "drivers/descriptor.h"
-#include "drivers/lines.h"
-#include "drivers/local_socket.h"
 #include "drivers/stat_server.h"
-#include "drivers/system.h"
-#include "drivers/user.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/lines.h"
+#include "drivers/system/local_socket.h"
+#include "drivers/system/system.h"
+#include "drivers/system/user.h"
 
 #define TEXT_BYTES     8192
 #define SAID_BYTES_MAX (1u << 20)

@@ -21,7 +21,7 @@
 #include "base/check.h"
 #include "drivers/stat_ask.h"
 #include "drivers/stat_server.h"
-#include "drivers/user.h"
+#include "drivers/system/user.h"
 #include "tests/fuzz/fake_sockets.h"
 #include "tests/fuzz/input.h"
 

@@ -11,9 +11,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "drivers/descriptor.h"
-#include "drivers/local_socket.h"
-#include "drivers/system.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/local_socket.h"
+#include "drivers/system/system.h"
 
 int stat_server_open(void)
 {

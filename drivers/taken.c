@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "drivers/lines.h"
-#include "drivers/system.h"
+#include "drivers/system/lines.h"
+#include "drivers/system/system.h"
 #include "wire/roce.h"
 
 /* The kernel lists its own sockets, too. */

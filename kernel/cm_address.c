@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "drivers/socket_address.h"
+#include "drivers/system/socket_address.h"
 #include "kernel/cm_internal.h"
 #include "wire/inet.h"
 

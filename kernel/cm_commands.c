@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "drivers/initialised.h"
+#include "drivers/system/initialised.h"
 #include "kernel/cm_internal.h"
 
 bool cm_read_in(const struct cm_command *command, void *to, size_t bytes)

@@ -20,9 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "drivers/live_bare.h"
-#include "drivers/local_socket.h"
+#include "drivers/live/live_bare.h"
 #include "drivers/share.h"
+#include "drivers/system/local_socket.h"
 #include "kernel/cm_device.h"
 #include "kernel/cm_internal.h"
 #include "tests/fuzz/fake_world.h"

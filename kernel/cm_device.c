@@ -12,8 +12,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "drivers/descriptor.h"
-#include "drivers/system.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/system.h"
 #include "kernel/cm_internal.h"
 
 /* Descriptors of this number and above are not given out: no program has as many as that. */

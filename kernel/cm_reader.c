@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "drivers/lines.h"
+#include "drivers/system/lines.h"
 #include "kernel/cm_internal.h"
 
 /* A destroy looks LOOKS_RUNNABLE times at a thread that could take the event now if it had a

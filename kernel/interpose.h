@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "drivers/initialised.h"
+#include "drivers/system/initialised.h"
 #include "kernel/sysfs.h"
 #include "kernel/virtual_file.h"
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "drivers/descriptor.h"
+#include "drivers/system/descriptor.h"
 #include "kernel/cm_device.h"
 #include "kernel/interpose.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "drivers/system.h"
+#include "drivers/system/system.h"
 #include "kernel/interpose.h"
 
 _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64),

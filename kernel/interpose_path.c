@@ -11,7 +11,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "drivers/system.h"
+#include "drivers/system/system.h"
 #include "kernel/interpose.h"
 
 #define LINKS_MAX 40 /* As the kernel has it. */

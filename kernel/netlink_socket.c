@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "drivers/descriptor.h"
-#include "drivers/shortage.h"
-#include "drivers/system.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/shortage.h"
+#include "drivers/system/system.h"
 #include "kernel/nldev.h"
 #include "kernel/nldev_device.h"
 

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "drivers/initialised.h"
-#include "drivers/shortage.h"
-#include "drivers/system.h"
+#include "drivers/system/initialised.h"
+#include "drivers/system/shortage.h"
+#include "drivers/system/system.h"
 #include "kernel/cm_device.h"
 #include "kernel/nldev_objects.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
-#include "drivers/shortage.h"
+#include "drivers/system/shortage.h"
 #include "kernel/describe.h"
 #include "kernel/process.h"
 #include "nic/counters.h"

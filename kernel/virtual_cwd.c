@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "drivers/system.h"
+#include "drivers/system/system.h"
 #include "kernel/virtual_file.h"
 
 #define NAME_PREFIX "nonic:"

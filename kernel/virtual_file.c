@@ -14,8 +14,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "drivers/descriptor.h"
-#include "drivers/system.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/system.h"
 
 /* A descriptor's link in /proc is this and the path. */
 #define NAME_PREFIX "nonic:"

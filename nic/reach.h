@@ -6,7 +6,7 @@
  *            through, and one of what its key opens. The engines judge packets and work requests by
  *            this rule (nic/region.c, nic/ibta/, nic/block/). A local peer that writes and reads
  *            without its target's engine judges its own access by the same rule, with views made of
- *            what the target published (drivers/shm_board.c).
+ *            what the target published (drivers/shm/shm_board.c).
  * Inputs     Copies: a caller first copies words that another process may change.
  * Outputs    A verdict: the first reason against the access, in the order of the enum.
  * Ownership  Nothing is kept.

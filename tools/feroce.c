@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drivers/live.h"
+#include "drivers/live/live.h"
 #include "tools/feroce.h"
 #include "tools/nonic.h"
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/prng.h"
-#include "drivers/feroce_port.h"
+#include "drivers/feroce/feroce_port.h"
 #include "transport/feroce/board.h"
 #include "transport/feroce/generator.h"
 

@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "drivers/clock.h"
+#include "drivers/system/clock.h"
 #include "tools/feroce_board.h"
 
 #define TEXT_BYTES     256

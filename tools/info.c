@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "drivers/live.h"
+#include "drivers/live/live.h"
 #include "drivers/taken.h"
 #include "tools/nonic.h"
 

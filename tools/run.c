@@ -13,7 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "drivers/live.h"
+#include "drivers/live/live.h"
 #include "tools/nonic.h"
 
 #define LIBRARY "libibverbs.so.1"

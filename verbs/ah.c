@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drivers/shortage.h"
+#include "drivers/system/shortage.h"
 #include "verbs/internal.h"
 #include "verbs/strict.h"
 

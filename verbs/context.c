@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "drivers/descriptor.h"
-#include "drivers/system.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/system.h"
 #include "kernel/describe.h"
 #include "verbs/internal.h"
 

@@ -10,8 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "drivers/descriptor.h"
-#include "drivers/system.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/system.h"
 #include "verbs/internal.h"
 
 /* A program that has closed the descriptor, which is lent to it, is not woken any more. */

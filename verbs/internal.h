@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "base/list.h"
-#include "drivers/initialised.h"
+#include "drivers/system/initialised.h"
 #include "kernel/process.h"
 #include "nic/nic.h"
 #include "nic/slots.h"

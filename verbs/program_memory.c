@@ -12,9 +12,9 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "drivers/lines.h"
-#include "drivers/shortage.h"
-#include "drivers/system.h"
+#include "drivers/system/lines.h"
+#include "drivers/system/shortage.h"
+#include "drivers/system/system.h"
 #include "verbs/internal.h"
 
 /* A region beyond that is perhaps never used as a whole: its pages come when they are touched. */

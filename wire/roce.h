@@ -275,7 +275,7 @@ MUST_USE enum roce_verdict roce_decode_split(const uint8_t *headers, size_t coun
  * field is cut to its width on the wire, so a value too wide never reaches its neighbour. */
 size_t roce_encode_headers(const struct roce_packet *packet, uint8_t *out);
 
-/* A probe between two ports (drivers/udp_flow.c), or its answer, which repeats the probe's
+/* A probe between two ports (drivers/udp/udp_flow.c), or its answer, which repeats the probe's
  * fields. */
 #define ROCE_PROBE_BYTES (ROCE_BTH_BYTES + 8 + 2 + 2)
 struct roce_probe {

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "drivers/live.h"
-#include "drivers/local_socket.h"
-#include "drivers/services.h"
+#include "drivers/live/live.h"
+#include "drivers/services/services.h"
 #include "drivers/share.h"
+#include "drivers/system/local_socket.h"
 
 #define CLAIMS    32
 #define QUESTIONS 64

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "drivers/interfaces.h"
+#include "drivers/system/interfaces.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 

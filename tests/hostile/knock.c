@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "drivers/shm_layout.h"
+#include "drivers/shm/shm_layout.h"
 
 #define LISTENERS_MAX 64
 #define IN_A_ROW      2000 /* Calls at one listener, at most. */

@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "drivers/shm_layout.h"
+#include "drivers/shm/shm_layout.h"
 
 #define NOBODY 65534
 #define MEMORY ((char *)0x600000000000) /* In each process that has memory to reach. */

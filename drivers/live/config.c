@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * config - the settings that `nonic run` gives the library, through the environment.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/faults.h"
+#include "drivers/live/live.h"
+#include "nic/routes.h"
+
+/* A program with more rights than its user (set-user-ID) ignores the user's environment: a capture
+ * could overwrite any file. */
+static const char *value_of(const char *name)
+{
+    const char *value = secure_getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* The number of the word `text`; -1: it is none of them. */
+static int word_of(const char *text, const char *const words[], int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static bool parse_wire(const char *text, enum live_wire *wire)
+{
+    static const char *const words[] = {
+        [LIVE_WIRE_AUTO] = "auto", [LIVE_WIRE_UDP] = "udp", [LIVE_WIRE_SHM] = "shm"};
+    const int word = text == NULL ? LIVE_WIRE_AUTO : word_of(text, words, COUNT_OF(words));
+    *wire = (enum live_wire)word;
+    return word >= 0;
+}
+
+static bool parse_transport(const char *text, enum nic_transport *transport)
+{
+    static const char *const words[] = {
+        [NIC_TRANSPORT_RC] = "rc", [NIC_TRANSPORT_BLOCK] = "block", [NIC_TRANSPORT_AUTO] = "auto"};
+    const int word = text == NULL ? NIC_TRANSPORT_AUTO : word_of(text, words, COUNT_OF(words));
+    *transport = (enum nic_transport)word;
+    return word >= 0;
+}
+
+static bool parse_switch(const char *text, bool *on)
+{
+    *on = text != NULL && strcmp(text, "1") == 0;
+    return text == NULL || *on || strcmp(text, "0") == 0;
+}
+
+#define BATCH_USUAL 32
+#define BATCH_MAX   256
+
+/* strtoul takes signs and spaces, and makes a large number of a negative one. */
+static bool is_digit(char character)
+{
+    return character >= '0' && character <= '9';
+}
+
+/* A number from 1 on; without a text, the usual number. */
+static bool parse_number(const char *text, uint32_t usual, uint32_t most, uint32_t *number)
+{
+    char *end = NULL;
+    const unsigned long value = text == NULL ? usual : strtoul(text, &end, 10);
+    *number = (uint32_t)value;
+    return text == NULL || (is_digit(text[0]) && *end == '\0' && value >= 1 && value <= most);
+}
+
+bool live_config_from_environment(struct live_config *config, char *error, size_t error_bytes)
+{
+    const char *wire = value_of("NONIC_WIRE");
+    *config = (struct live_config){
+        .device = value_of("NONIC_DEVICE"),
+        .capture = value_of("NONIC_CAPTURE"),
+        .fault = value_of("NONIC_FAULT"),
+    };
+    if (!parse_wire(wire, &config->wire)) {
+        snprintf(error, error_bytes, "--wire (NONIC_WIRE) is '%s'; valid are auto, udp and shm",
+                 wire);
+        return false;
+    }
+    const char *transport = value_of("NONIC_TRANSPORT");
+    if (!parse_transport(transport, &config->transport)) {
+        snprintf(error, error_bytes,
+                 "--transport (NONIC_TRANSPORT) is '%s'; valid are rc, block and auto", transport);
+        return false;
+    }
+    if (!parse_number(value_of("NONIC_BATCH"), BATCH_USUAL, BATCH_MAX, &config->batch)) {
+        snprintf(error, error_bytes, "NONIC_BATCH is '%s'; valid are 1 to 256",
+                 value_of("NONIC_BATCH"));
+        return false;
+    }
+    if (!parse_number(value_of("NONIC_PATHS"), 0, NIC_ROUTES_MAX, &config->paths)) {
+        snprintf(error, error_bytes, "--paths (NONIC_PATHS) is '%s'; valid are 1 to %d",
+                 value_of("NONIC_PATHS"), NIC_ROUTES_MAX);
+        return false;
+    }
+    if (!parse_switch(value_of("NONIC_STATS"), &config->stats)) {
+        snprintf(error, error_bytes, "--stats (NONIC_STATS) is '%s'; valid are 0 and 1",
+                 value_of("NONIC_STATS"));
+        return false;
+    }
+    if (!parse_switch(value_of("NONIC_STRICT"), &config->strict)) {
+        snprintf(error, error_bytes, "--strict (NONIC_STRICT) is '%s'; valid are 0 and 1",
+                 value_of("NONIC_STRICT"));
+        return false;
+    }
+    if (config->fault == NULL) {
+        return true;
+    }
+    char reason[512];
+    struct faults *faults = faults_open(config->fault, reason, sizeof(reason));
+    if (faults == NULL) {
+        snprintf(error, error_bytes, "--fault (NONIC_FAULT): %s", reason);
+        return false;
+    }
+    faults_close(faults);
+    return true;
+}
+
+struct live *live_claim_from_environment(char *error, size_t error_bytes)
+{
+    struct live_config config;
+    return live_config_from_environment(&config, error, error_bytes)
+               ? live_claim(&config, error, error_bytes)
+               : NULL;
+}

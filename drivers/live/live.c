@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "drivers/live/live.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "drivers/live/live_cm.h"
+#include "drivers/live/live_explain.h"
+#include "drivers/live/live_internal.h"
+#include "drivers/live/live_links.h"
+#include "drivers/live/live_port.h"
+#include "drivers/live/live_progress.h"
+#include "drivers/live/live_wake.h"
+#include "drivers/stat_server.h"
+#include "drivers/system/clock.h"
+#include "drivers/system/descriptor.h"
+#include "drivers/system/guard.h"
+#include "drivers/system/local_socket.h"
+#include "drivers/system/random.h"
+#include "drivers/system/sandbox.h"
+#include "drivers/system/system.h"
+
+/* The time that the end of a program waits for our thread, which others may hold up. */
+#define LEAVE_NS      2000000000u
+#define LEAVE_STEP_NS 50000
+
+/* The most response packets that one READ request asks for: a world that fetches their data in one
+ * go is not busy with it for long. */
+#define READ_PACKETS 512
+
+/* Paths of a connection, if the user names no number: with this number, all paths seldom share one
+ * route. */
+#define PATHS_USUAL 4
+
+static const struct nic_limits limits = {
+    .qps = 1u << 17,
+    .xrc_srqs = 1u << 16,
+    .regions = 1u << 17,
+    .sends_per_qp = 1u << 14,
+    .receives_per_qp = 1u << 14,
+    .receives_per_srq = 1u << 15,
+    .sges = NIC_SGE_MAX,
+    .inline_bytes = 1024,
+    .reads_per_qp = NIC_READS_MAX,
+    .reads = 1u << 23,
+    .cq_entries = 1u << 20,
+    .mtu = PATH_MTU_4096,
+    .groups = UDP_GROUPS_MAX,
+    .attachments = 1u << 14,
+    .rc = {.packet_cost = UDP_PACKET_COST,
+           .read_packets = READ_PACKETS,
+           .read_waits_bytes = HABIT_READ_WAITS_BYTES},
+    /* The transport is the user's choice (limits_of). RC bears a loss every now and then; it does
+     * not bear two in a short time, or a round trip of more than a few switches. */
+    .block = {.place = BLOCK_PLACE_EARLY,
+              .window = BLOCK_WINDOW_MAX,
+              .contexts = 4096,
+              .held = 16384,
+              .reads = 64,
+              .peers = 1024,
+              .connections = 1u << 14,
+              .auto_losses = 2,
+              .auto_round_trip_ns = 1000000},
+};
+
+/* -- Opening ------------------------------------------------------------------------------------*/
+
+static uint64_t random_seed(void)
+{
+    uint64_t seed;
+    random_draw(&seed, sizeof(seed));
+    return seed;
+}
+
+/* UDP source ports of an address that are used at a time. Switches choose among equal routes by
+ * ports; there are none within a machine. */
+static uint32_t paths_of(const struct live *live)
+{
+    const bool loopback = live->addresses.entries[0].loopback;
+    return live->config.paths != 0 ? live->config.paths : loopback ? 1 : PATHS_USUAL;
+}
+
+/* A path that dies takes a port that was not in use. A single path needs a single port. */
+static uint32_t ports_of(const struct live *live)
+{
+    return paths_of(live) == 1 ? 1 : NIC_ROUTES_MAX;
+}
+
+/* On each wire, no packet is larger than the interface takes: the port has one MTU. A process that
+ * shares its address has a part of the QPNs; two of them belong to nobody. */
+static struct nic_limits limits_of(const struct live *live)
+{
+    struct nic_limits mine = limits;
+    mine.mtu = live->addresses.mtu;
+    mine.block.transport =
+        live->config.wire == LIVE_WIRE_SHM ? NIC_TRANSPORT_RC : live->config.transport;
+    /* All interfaces together have the usual number of paths. */
+    const uint32_t paths = paths_of(live), most = paths > PATHS_USUAL ? paths : PATHS_USUAL;
+    mine.block.paths = paths * live->addresses.words < most ? paths * live->addresses.words : most;
+    if (live->addresses.shared) {
+        mine.qpn_base = live->addresses.slot * SHARE_QPN_SPAN;
+        mine.qpn_span = SHARE_QPN_SPAN;
+        mine.qps = SHARE_QPN_SPAN - 2;
+    }
+    return mine;
+}
+
+/* The tables and pools are large and mostly empty: pages that nobody touches cost nothing. */
+static void *map_nic(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* The pools are smaller where a process may not have enough address space (ulimit -v), or where the
+ * system counts pages that nobody touches (vm.overcommit_memory = 2). */
+static bool make_nic(struct live *live, char *error, size_t error_bytes)
+{
+    struct nic_limits mine = limits_of(live);
+    size_t bytes = nic_bytes(&mine);
+    while ((live->nic_memory = map_nic(bytes)) == NULL && mine.block.connections > 1) {
+        mine.reads /= 2;
+        mine.block.connections /= 2;
+        bytes = nic_bytes(&mine);
+    }
+    if (live->nic_memory == NULL) {
+        snprintf(error, error_bytes, "no memory for the NIC's tables (%zu bytes)", bytes);
+        return false;
+    }
+    live->nic_memory_bytes = bytes;
+    live->nic = nic_init(&mine, random_seed(), live->nic_memory);
+    return true;
+}
+
+/* Shared memory is enough without UDP, unless the user insists on UDP or on an address. */
+static bool find_addresses(struct live *live, char *error, size_t error_bytes)
+{
+    if (address_find(&live->addresses, live->config.device, error, error_bytes)) {
+        return true;
+    }
+    return errno == EADDRINUSE && live->config.device == NULL &&
+           live->config.wire != LIVE_WIRE_UDP &&
+           address_find_without_udp(&live->addresses, error, error_bytes);
+}
+
+static bool has_udp(const struct live *live)
+{
+    return udp_port_fd_count(&live->udp) > 0;
+}
+
+static bool open_ports(struct live *live, char *error, size_t error_bytes)
+{
+    if (!find_addresses(live, error, error_bytes)) {
+        return false;
+    }
+    live_port_begin(live);
+    if (!udp_port_open(&live->udp, &live->addresses, error, error_bytes)) {
+        return false;
+    }
+    udp_port_use_ports(&live->udp, ports_of(live));
+    if (live->config.wire == LIVE_WIRE_UDP) {
+        return true;
+    }
+    const int slot = live->addresses.shared ? (int)live->addresses.slot : LOCAL_NO_SLOT;
+    live->shm = shm_port_open(&live->addresses.entries[0].gid, slot, error, error_bytes);
+    if (live->shm == NULL && errno == EADDRINUSE && !live->addresses.shared) {
+        errno = EAGAIN; /* The next address that is drawn is another. */
+    }
+    const bool enough = live->shm != NULL || (live->config.wire == LIVE_WIRE_AUTO && has_udp(live));
+    if (enough && live->shm == NULL && errno == EPERM) {
+        fprintf(stderr, "nonic: %s; this program uses UDP alone\n", error);
+    }
+    return enough;
+}
+
+static bool open_observers(struct live *live, char *error, size_t error_bytes)
+{
+    if (live->config.capture != NULL) {
+        live->capture = capture_open(live->config.capture, error, error_bytes);
+        if (live->capture == NULL) {
+            return false;
+        }
+    }
+    if (live->config.fault != NULL) {
+        live->faults = faults_open(live->config.fault, error, error_bytes);
+        if (live->faults == NULL) {
+            return false;
+        }
+    }
+    if (live->shm != NULL && (live->capture != NULL || live->faults != NULL)) {
+        /* Faults and capture would not see the bytes that a peer writes into our memory by
+         * itself. */
+        shm_port_set_direct(live->shm, false);
+    }
+    return true;
+}
+
+static bool open_manager(struct live *live, char *error, size_t error_bytes)
+{
+    if (!live_cm_open(live, random_seed())) {
+        snprintf(error, error_bytes, "connection manager: %s", strerror(errno));
+        return false;
+    }
+    return sandbox_answers(live->manager.services.fd, error, error_bytes);
+}
+
+struct live *live_claim(const struct live_config *config, char *error, size_t error_bytes)
+{
+    struct live *live = calloc(1, sizeof(*live));
+    if (live == NULL) {
+        snprintf(error, error_bytes, "no memory");
+        return NULL;
+    }
+    live->config = *config;
+    live->thread.poll_fd = live->thread.wake_fd = live->thread.stat_fd = -1;
+    live->manager.services.fd = -1;
+    list_init(&live->manager.parked);
+    list_init(&live->manager.lookups);
+    habit_init(&live->habit, config->batch);
+    lock_init(&live->lock);
+    live_begin_links(live);
+    if (!open_ports(live, error, error_bytes) || !make_nic(live, error, error_bytes) ||
+        !open_observers(live, error, error_bytes) || !open_manager(live, error, error_bytes)) {
+        const int reason = errno;
+        live_close(live);
+        errno = reason;
+        return NULL;
+    }
+    return live;
+}
+
+static bool watch(struct live *live, int fd, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = fd};
+    return epoll_ctl(live->thread.poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static bool watch_all(struct live *live)
+{
+    live->thread.poll_fd = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
+    live->thread.wake_fd = descriptor_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (live->thread.poll_fd < 0 || live->thread.wake_fd < 0 ||
+        !watch(live, live->thread.wake_fd, EPOLLIN)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < udp_port_fd_count(&live->udp); i++) {
+        if (!watch(live, udp_port_fd(&live->udp, i), EPOLLIN)) {
+            return false;
+        }
+    }
+    live->thread.udp_watched = true;
+    if (!watch(live, live->manager.services.fd, EPOLLIN) || !live_cm_watch(live) ||
+        !udp_port_watch_shared(&live->udp, live->thread.poll_fd)) {
+        return false;
+    }
+    live->thread.stat_fd = stat_server_open();
+    if (live->thread.stat_fd >= 0 && !watch(live, live->thread.stat_fd, EPOLLIN)) {
+        /* Then a tool that asks is refused, and does not wait in vain. */
+        descriptor_close(live->thread.stat_fd);
+        live->thread.stat_fd = -1;
+    }
+    if (live_port_watch(live) && !watch(live, live->port.watch->fd, EPOLLIN)) {
+        return false;
+    }
+    return live->shm == NULL || watch(live, shm_port_fd(live->shm), EPOLLIN);
+}
+
+/* Undoes watch_all, so that a program may try again. */
+static void unwatch(struct live *live)
+{
+    descriptor_close(live->thread.poll_fd);
+    descriptor_close(live->thread.wake_fd);
+    descriptor_close(live->thread.stat_fd);
+    live_port_unwatch(live);
+    live->thread.poll_fd = live->thread.wake_fd = live->thread.stat_fd = -1;
+    live->thread.udp_watched = false;
+}
+
+bool live_start(struct live *live, char *error, size_t error_bytes)
+{
+    if (live->thread.started) {
+        return true;
+    }
+    if (!watch_all(live)) {
+        const int reason = errno;
+        snprintf(error, error_bytes, "no descriptors for the progress thread: %s",
+                 strerror(reason));
+        unwatch(live);
+        errno = reason;
+        return false;
+    }
+    if (live->config.wire == LIVE_WIRE_SHM) {
+        live_explain_other_layouts(&live->explained, clock_now());
+    }
+    /* Our thread takes none of the program's signals, but those for faults of our copies. */
+    sigset_t all, before;
+    guard_install();
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&live->thread.id, NULL, live_thread, live);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed != 0) {
+        snprintf(error, error_bytes, "no progress thread: %s", strerror(failed));
+        unwatch(live);
+        errno = failed;
+        return false;
+    }
+    pthread_setname_np(live->thread.id, "nonic");
+    live->thread.started = true;
+    return true;
+}
+
+/* False: the thread still runs, or waits for a lock that is never given back. The C library's own
+ * join waits without a limit, or by a clock that people may set. */
+static bool join(struct live *live)
+{
+    const struct instant end = instant_after(clock_now(), LEAVE_NS);
+    live->thread.stopping = true;
+    live_wake(live);
+    while (pthread_tryjoin_np(live->thread.id, NULL) != 0) {
+        if (instant_reached(clock_now(), end)) {
+            return false;
+        }
+        system_sleep(LEAVE_STEP_NS);
+    }
+    live->thread.started = false;
+    return true;
+}
+
+/* False: a thread is inside, and stays there. */
+static bool leave(struct live *live)
+{
+    if (lock_is_held_here(&live->lock)) {
+        return false;
+    }
+    if (live->thread.started) {
+        return join(live);
+    }
+    if (live->nic != NULL) {
+        live_finish(live);
+    }
+    return true;
+}
+
+void live_leave(struct live *live)
+{
+    (void)leave(live);
+}
+
+void live_close(struct live *live)
+{
+    if (!leave(live)) {
+        return;
+    }
+    live_cm_close(live);
+    capture_close(live->capture);
+    faults_close(live->faults);
+    live_forget_links(live);
+    if (live->shm != NULL) {
+        shm_port_close(live->shm);
+    }
+    udp_port_close(&live->udp);
+    address_release(&live->addresses);
+    unwatch(live);
+    if (live->nic_memory != NULL) {
+        munmap(live->nic_memory, live->nic_memory_bytes);
+    }
+    lock_destroy(&live->lock);
+    free(live);
+}
+
+/* -- Looking ------------------------------------------------------------------------------------*/
+
+void live_describe_ports(const struct live *live, struct live_ports *ports)
+{
+    *ports = (struct live_ports){
+        .udp = has_udp(live),
+        .segmentation = live->udp.segmenting,
+        .shm = live->shm != NULL,
+        .paths = paths_of(live),
+        .receive_bytes = live->udp.receive_bytes,
+        .window_bytes = udp_port_window_bytes(&live->udp),
+    };
+}
+
+void live_forked(struct live *live)
+{
+    descriptors_close_all();
+    address_forget(&live->addresses);
+    udp_port_forget_sockets(&live->udp);
+    capture_forget(live->capture);
+    live->thread.poll_fd = live->thread.wake_fd = live->thread.stat_fd = -1;
+    if (live->port.watch != NULL) {
+        live->port.watch->fd = -1;
+    }
+    if (live->shm != NULL) {
+        shm_port_forget(live->shm);
+        live->shm = NULL;
+    }
+    live->listener = (struct live_listener){0};
+    live->owner = (struct live_owner){0};
+    live->thread.started = false;
+    live->inherited = true;
+    /* The thread that held the lock is not in this process. */
+    lock_init(&live->lock);
+}
