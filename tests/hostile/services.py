@@ -267,7 +267,7 @@ time.sleep(600)
 
 def ring_layout():
     """Names of rings have it, so that builds that would misread one another do not meet."""
-    with open(os.path.join(harness.ROOT, 'drivers', 'shm_layout.h')) as file:
+    with open(os.path.join(harness.ROOT, 'drivers', 'shm', 'shm_layout.h')) as file:
         return re.search(r'define SHM_LAYOUT +(\d+)', file.read()).group(1)
 
 
