@@ -112,7 +112,7 @@ static void read_of_other(struct pair *pair, struct inbox *inbox)
     }
 }
 
-static void test_letters(void **state)
+static void test_handovers(void **state)
 {
     (void)state;
     struct pair pair;
@@ -313,7 +313,7 @@ static uint32_t judge_mail(struct udp_port *port, const struct address *address)
     return count;
 }
 
-static void put_wrong_letter(struct prng *prng, uint32_t slot, uint8_t *bytes, size_t count)
+static void put_wrong_handover(struct prng *prng, uint32_t slot, uint8_t *bytes, size_t count)
 {
     const uint64_t magic = SHARE_MAGIC_HANDOVER;
     const size_t at = sizeof(struct share_handover);
@@ -332,7 +332,7 @@ static void put_wrong_letter(struct prng *prng, uint32_t slot, uint8_t *bytes, s
 }
 
 /* A process of our user that connects to a slot may send anything. */
-static void test_wrong_letters(void **state)
+static void test_wrong_handovers(void **state)
 {
     (void)state;
     struct pair pair;
@@ -347,7 +347,7 @@ static void test_wrong_letters(void **state)
     for (int i = 0; i < 3000; i++) {
         uint8_t bytes[600];
         const size_t count = prng_below(&prng, sizeof(bytes)) + 1;
-        put_wrong_letter(&prng, share->slot, bytes, count);
+        put_wrong_handover(&prng, share->slot, bytes, count);
         packets += packets_in(bytes, count);
         const int fd = local_dial(&name, &pid);
         assert_true(fd >= 0);
@@ -366,13 +366,13 @@ static void test_wrong_letters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_letters, take_address),
+        cmocka_unit_test_setup(test_handovers, take_address),
         cmocka_unit_test_setup(test_common_socket, take_address),
         cmocka_unit_test_setup(test_full_mailbox, take_address),
         cmocka_unit_test_setup(test_no_descriptor_left, take_address),
         cmocka_unit_test_setup(test_no_descriptor_for_a_connection, take_address),
         cmocka_unit_test_setup(test_owner_changes, take_address),
-        cmocka_unit_test_setup(test_wrong_letters, take_address),
+        cmocka_unit_test_setup(test_wrong_handovers, take_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static struct {
     uint8_t control[CONTROL_BYTES];
     size_t control_bytes;
     uint8_t handover[MESSAGE_BYTES];
-    size_t letter_bytes;
+    size_t handover_bytes;
     uint32_t probes, answers;
     uint32_t links;
 } world;
@@ -129,10 +129,10 @@ enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const v
 size_t __wrap_share_collect(struct share *share, void *handover, size_t bytes_max)
 {
     (void)share;
-    const size_t bytes = world.letter_bytes;
+    const size_t bytes = world.handover_bytes;
     CHECK(bytes <= bytes_max);
     memcpy(handover, world.handover, bytes);
-    world.letter_bytes = 0;
+    world.handover_bytes = 0;
     return bytes;
 }
 
@@ -349,7 +349,7 @@ static void receive(struct input *input, bool common)
     world.bytes = 0;
 }
 
-static void receive_letter(struct input *input)
+static void receive_handover(struct input *input)
 {
     const uint8_t choice = take(input);
     struct share_handover handover = {.magic = SHARE_MAGIC_HANDOVER + (choice >> 7),
@@ -369,7 +369,7 @@ static void receive_letter(struct input *input)
     uint8_t *copy = malloc(at);
     CHECK(copy != NULL);
     memcpy(copy, world.handover, at);
-    world.letter_bytes = share_handover_is_whole(copy, at) ? at : 0;
+    world.handover_bytes = share_handover_is_whole(copy, at) ? at : 0;
     world.probes += (uint32_t)(at / ROCE_PROBE_BYTES);
     free(copy);
     CHECK(live_receive_shared(world.live, FD_MAIL));
@@ -450,7 +450,7 @@ static void step(struct input *input)
     switch (kind & 7) {
     default: receive(input, kind & 8); break;
     case 3:
-    case 4: receive_letter(input); break;
+    case 4: receive_handover(input); break;
     case 5: use_link(input); break;
     case 6: pass_time((uint64_t)take(input) << (8 + (kind >> 4))); break;
     case 7:

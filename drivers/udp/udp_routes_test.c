@@ -1038,30 +1038,30 @@ static void test_no_thread_is_cancelled_inside(void **state)
     assert_non_null(link_found);
 }
 
-#define WAYS_TEST(test) cmocka_unit_test_setup_teardown(test, setup_lone, teardown)
-#define PAIR_TEST(test) cmocka_unit_test_setup_teardown(test, setup_two_words, teardown)
+#define ROUTES_TEST(test) cmocka_unit_test_setup_teardown(test, setup_lone, teardown)
+#define PAIR_TEST(test)   cmocka_unit_test_setup_teardown(test, setup_two_words, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WAYS_TEST(test_route_n_leaves_from_port_n),
-        WAYS_TEST(test_icrc_is_right_by_each_route),
-        WAYS_TEST(test_identification_of_each_socket),
-        WAYS_TEST(test_sockets_are_opened_when_they_are_used),
-        WAYS_TEST(test_senders_take_nothing_in),
-        WAYS_TEST(test_no_descriptor_left),
-        WAYS_TEST(test_all_routes_share_a_window),
-        WAYS_TEST(test_answers_leave_as_the_newest_packet),
-        WAYS_TEST(test_whoever_waits_for_room_asks_again),
-        WAYS_TEST(test_numbers_are_drawn),
-        WAYS_TEST(test_who_is_doubted_is_asked),
-        WAYS_TEST(test_who_falls_silent_is_doubted),
-        WAYS_TEST(test_who_does_not_ask_is_told_nothing),
-        WAYS_TEST(test_when_it_arrived),
-        WAYS_TEST(test_coalesced_arrivals_tell_the_same),
-        WAYS_TEST(test_marks_are_seen),
-        WAYS_TEST(test_connections_may_be_marked),
-        WAYS_TEST(test_no_thread_is_cancelled_inside),
+        ROUTES_TEST(test_route_n_leaves_from_port_n),
+        ROUTES_TEST(test_icrc_is_right_by_each_route),
+        ROUTES_TEST(test_identification_of_each_socket),
+        ROUTES_TEST(test_sockets_are_opened_when_they_are_used),
+        ROUTES_TEST(test_senders_take_nothing_in),
+        ROUTES_TEST(test_no_descriptor_left),
+        ROUTES_TEST(test_all_routes_share_a_window),
+        ROUTES_TEST(test_answers_leave_as_the_newest_packet),
+        ROUTES_TEST(test_whoever_waits_for_room_asks_again),
+        ROUTES_TEST(test_numbers_are_drawn),
+        ROUTES_TEST(test_who_is_doubted_is_asked),
+        ROUTES_TEST(test_who_falls_silent_is_doubted),
+        ROUTES_TEST(test_who_does_not_ask_is_told_nothing),
+        ROUTES_TEST(test_when_it_arrived),
+        ROUTES_TEST(test_coalesced_arrivals_tell_the_same),
+        ROUTES_TEST(test_marks_are_seen),
+        ROUTES_TEST(test_connections_may_be_marked),
+        ROUTES_TEST(test_no_thread_is_cancelled_inside),
         PAIR_TEST(test_no_thread_is_cancelled_inside),
         cmocka_unit_test(test_ipv6),
         PAIR_TEST(test_successor_is_told_nothing),

@@ -18,8 +18,8 @@
 
 /* -- Another process's packets ------------------------------------------------------------------*/
 
-static bool send_letter(struct udp_port *port, const struct address *address, uint32_t slot,
-                        const void *handover, size_t bytes, uint32_t packets)
+static bool send_handover(struct udp_port *port, const struct address *address, uint32_t slot,
+                          const void *handover, size_t bytes, uint32_t packets)
 {
     switch (share_hand_on(address->share, slot, handover, bytes)) {
     case SHARE_HANDED_ON: port->counters.handed_on += packets; return true;
@@ -30,7 +30,7 @@ static bool send_letter(struct udp_port *port, const struct address *address, ui
 }
 
 /* The handover under way is empty, or it has its head and packets for another process. */
-static void letter_check(const struct udp_port *port, const struct address *address)
+static void handover_check(const struct udp_port *port, const struct address *address)
 {
     CHECK(address->share != NULL && port->handover.bytes != NULL);
     CHECK((port->handover.count == 0) == (port->handover.packets == 0));
@@ -41,9 +41,9 @@ static void letter_check(const struct udp_port *port, const struct address *addr
 
 void udp_share_flush(struct udp_port *port, const struct address *address)
 {
-    INVARIANTS(letter_check(port, address));
-    if (!send_letter(port, address, port->handover.slot, port->handover.bytes, port->handover.count,
-                     port->handover.packets)) {
+    INVARIANTS(handover_check(port, address));
+    if (!send_handover(port, address, port->handover.slot, port->handover.bytes,
+                       port->handover.count, port->handover.packets)) {
         port->counters.no_process += port->handover.packets;
     }
     port->handover.count = 0;
@@ -51,7 +51,7 @@ void udp_share_flush(struct udp_port *port, const struct address *address)
 }
 
 /* Writes the head of a handover. Returns its length. */
-static size_t begin_letter(uint8_t *bytes, const struct udp_datagram *datagram)
+static size_t begin_handover(uint8_t *bytes, const struct udp_datagram *datagram)
 {
     const struct share_handover handover = {
         .magic = SHARE_MAGIC_HANDOVER,
@@ -72,8 +72,8 @@ static size_t append_packet(uint8_t *bytes, size_t at, const struct udp_datagram
 }
 
 /* All packets of a handover come from one look at a socket, so from one source. */
-static void add_to_letter(struct udp_port *port, const struct address *address, uint32_t slot,
-                          const struct udp_datagram *datagram)
+static void add_to_handover(struct udp_port *port, const struct address *address, uint32_t slot,
+                            const struct udp_datagram *datagram)
 {
     if (port->handover.count != 0 &&
         (port->handover.slot != slot ||
@@ -81,12 +81,12 @@ static void add_to_letter(struct udp_port *port, const struct address *address, 
         udp_share_flush(port, address);
     }
     if (port->handover.count == 0) {
-        port->handover.count = begin_letter(port->handover.bytes, datagram);
+        port->handover.count = begin_handover(port->handover.bytes, datagram);
         port->handover.slot = slot;
     }
     port->handover.count = append_packet(port->handover.bytes, port->handover.count, datagram);
     port->handover.packets++;
-    INVARIANTS(letter_check(port, address));
+    INVARIANTS(handover_check(port, address));
 }
 
 /* Hands on a single packet; the handover under way, out or in, is left alone. */
@@ -98,9 +98,9 @@ bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint
     for (uint32_t i = 0; i < set->count && set->shared; i++) {
         const struct address *address = &set->entries[i];
         if (gid_equal(&address->gid, destination)) {
-            const size_t begun = begin_letter(handover, datagram);
+            const size_t begun = begin_handover(handover, datagram);
             const size_t bytes = append_packet(handover, begun, datagram);
-            return send_letter(port, address, slot, handover, bytes, 1);
+            return send_handover(port, address, slot, handover, bytes, 1);
         }
     }
     return false;
@@ -109,7 +109,7 @@ bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint
 bool udp_share_hands_on(struct udp_port *port, const struct address *address,
                         const struct udp_datagram *datagram)
 {
-    INVARIANTS(letter_check(port, address));
+    INVARIANTS(handover_check(port, address));
     const struct share_route route =
         share_route(address->share->slot, datagram->bytes, datagram->count);
     if (route.mine) {
@@ -118,7 +118,7 @@ bool udp_share_hands_on(struct udp_port *port, const struct address *address,
     if (route.nobody) {
         port->counters.no_process++;
     } else {
-        add_to_letter(port, address, route.slot, datagram);
+        add_to_handover(port, address, route.slot, datagram);
     }
     return true;
 }

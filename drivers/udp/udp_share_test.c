@@ -41,7 +41,7 @@ static struct {
     struct address_set addresses;
     struct udp_port port;
     struct prng prng;
-    uint8_t letter_out[SHARE_HANDOVER_BYTES_MAX], received[1 << 16];
+    uint8_t handover_out[SHARE_HANDOVER_BYTES_MAX], received[1 << 16];
     /* The number of the next packet to each slot. */
     uint32_t next[SLOTS];
     uint64_t handed_on, full, nobody;
@@ -60,7 +60,7 @@ void __wrap_share_admit(const struct share *share);
 
 /* Reads each packet: its length, the BTH that leads to the slot, and its number among those of the
  * slot. */
-static uint32_t read_letter(uint32_t slot, const uint8_t *handover, size_t bytes)
+static uint32_t read_handover(uint32_t slot, const uint8_t *handover, size_t bytes)
 {
     struct share_handover head;
     uint32_t packets = 0;
@@ -81,7 +81,7 @@ enum share_fate __wrap_share_hand_on(struct share *share, uint32_t slot, const v
 {
     assert_ptr_equal(share, &world.share);
     assert_true(slot < SLOTS && slot != OWN_SLOT);
-    const uint32_t packets = read_letter(slot, handover, bytes);
+    const uint32_t packets = read_handover(slot, handover, bytes);
     world.fate = slot == SLOTS - 1 ? SHARE_NOBODY
                                    : (enum share_fate)(prng_below(&world.prng, 2) ? SHARE_HANDED_ON
                                                                                   : SHARE_CROWDED);
@@ -120,7 +120,7 @@ static int setup(void **state)
     world.addresses = (struct address_set){.count = 1, .shared = true, .slot = OWN_SLOT};
     world.addresses.entries[0] = (struct address){.gid = here, .fd = -1, .share = &world.share};
     world.port.addresses = &world.addresses;
-    world.port.handover.bytes = world.letter_out;
+    world.port.handover.bytes = world.handover_out;
     world.port.receive_buffer = world.received;
     return 0;
 }
@@ -146,7 +146,7 @@ static void compare_counters(uint64_t given)
 }
 
 /* One look brings many packets of one owner, then of another. At its end no packet is kept back. */
-static void test_letters_that_leave(void **state)
+static void test_handovers_that_leave(void **state)
 {
     (void)state;
     static uint8_t bytes[BLOCK_PACKET_BYTES_MAX];
@@ -230,7 +230,7 @@ static void add(uint32_t slot, uint32_t number, size_t count)
 
 /* Packets that are ours reach the engines; packets of others, and those that are shorter than a
  * BTH, go nowhere. */
-static void test_letters_that_come(void **state)
+static void test_handovers_that_come(void **state)
 {
     (void)state;
     const struct share_handover head = {.magic = SHARE_MAGIC_HANDOVER,
@@ -292,9 +292,9 @@ static void test_watching(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_letters_that_leave, setup),
+        cmocka_unit_test_setup(test_handovers_that_leave, setup),
         cmocka_unit_test_setup(test_one_packet, setup),
-        cmocka_unit_test_setup(test_letters_that_come, setup),
+        cmocka_unit_test_setup(test_handovers_that_come, setup),
         cmocka_unit_test_setup(test_events, setup),
         cmocka_unit_test_setup(test_watching, setup),
     };

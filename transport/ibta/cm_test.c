@@ -1526,7 +1526,7 @@ static void test_refusal_without_a_connection(void **state)
 /* The process that the world names for a destination stands on each MAD to it: on MADs sent
  * at once, sent again, or sent after the connection went. A MAD that merely answers names no
  * process. */
-static void test_letters_name_the_process(void **state)
+static void test_mads_name_the_process(void **state)
 {
     (void)state;
     struct pair *pair = pair_make();
@@ -1993,7 +1993,7 @@ int main(void)
         cmocka_unit_test(test_only_who_gave_up_may_leave_our_id_out),
         cmocka_unit_test(test_strays),
         cmocka_unit_test(test_refusal_without_a_connection),
-        cmocka_unit_test(test_letters_name_the_process),
+        cmocka_unit_test(test_mads_name_the_process),
         cmocka_unit_test(test_more_strays_than_room),
         cmocka_unit_test(test_malformed),
         cmocka_unit_test(test_another_class_version),
