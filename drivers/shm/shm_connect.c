@@ -556,7 +556,7 @@ static void serve_link(struct shm_port *port, struct shm_link *link)
     descriptor_close(fd);
 }
 
-void shm_port_serve(struct shm_port *port)
+bool shm_port_serve(struct shm_port *port)
 {
     struct epoll_event events[32];
     const int count = system_epoll(port->epoll, events, COUNT_OF(events));
@@ -579,4 +579,5 @@ void shm_port_serve(struct shm_port *port)
     if (called) {
         shm_port_accept(port);
     }
+    return count > 0;
 }

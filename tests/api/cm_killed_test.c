@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define CONSUMER 28
+#define REASON   "no room"
 
 struct peer {
     pid_t pid;
@@ -87,8 +88,35 @@ static struct address address_of(const struct api *api, const struct ibv_qp *qp)
     return (struct address){api->gid, qp->qp_num};
 }
 
-/* A client that is established stops its parent, sends messages, and dies; another process lets the
- * parent go on. The messages and the end are then there at once. */
+static bool has_ended(pid_t pid)
+{
+    char path[64], text[256] = "";
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    FILE *stat = fopen(path, "r");
+    const bool ended =
+        stat == NULL || fgets(text, sizeof(text), stat) == NULL || strstr(text, ") Z ") != NULL;
+    if (stat != NULL) {
+        fclose(stat);
+    }
+    return ended;
+}
+
+/* Another process lets the parent go on: all that this one has sent, and its end, are there then. */
+static void stop_parent_until_we_end(void)
+{
+    const pid_t parent = getppid(), self = getpid();
+    assert_int_equal(kill(parent, SIGSTOP), 0);
+    if (fork() == 0) {
+        while (!has_ended(self)) {
+            usleep(1000);
+        }
+        usleep(100000);
+        kill(parent, SIGCONT);
+        _exit(0);
+    }
+}
+
+/* A client that is established stops its parent, sends messages, and dies. */
 static void send_and_die(int words)
 {
     void *state;
@@ -101,26 +129,7 @@ static void send_and_die(int words)
     assert_int_equal(write(words, &from, sizeof(from)), sizeof(from));
     assert_int_equal(read(STDIN_FILENO, &to, sizeof(to)), sizeof(to));
     lead(qp, &to);
-    const pid_t parent = getppid(), self = getpid();
-    assert_int_equal(kill(parent, SIGSTOP), 0);
-    if (fork() == 0) {
-        while (kill(self, 0) == 0 && usleep(1000) == 0) {
-            char path[64], text[256] = "";
-            snprintf(path, sizeof(path), "/proc/%d/stat", self);
-            FILE *stat = fopen(path, "r");
-            const bool ended = stat == NULL || fgets(text, sizeof(text), stat) == NULL ||
-                               strstr(text, ") Z ") != NULL;
-            if (stat != NULL) {
-                fclose(stat);
-            }
-            if (ended) {
-                break;
-            }
-        }
-        usleep(100000);
-        kill(parent, SIGCONT);
-        _exit(0);
-    }
+    stop_parent_until_we_end();
     for (int i = 0; i < MESSAGES; i++) {
         assert_int_equal(api_post(qp, IBV_WR_SEND, api_sge(api->mrs[0], 0, 64), 0, 0), 0);
     }
@@ -129,7 +138,7 @@ static void send_and_die(int words)
         assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
         usleep(1000);
     }
-    kill(self, SIGKILL);
+    kill(getpid(), SIGKILL);
 }
 
 /* Asks, and goes on until it is at the point. */
@@ -150,6 +159,18 @@ static void be_client(const char *point, uint16_t port, int words)
     }
 }
 
+/* Stops its parent, refuses the connection, and ends. */
+static void refuse_and_end(int fd)
+{
+    struct rdma_ucm_reject reject = {.id = expect(fd, RDMA_EVENT_CONNECT_REQUEST).id,
+                                     .private_data_len = sizeof(REASON),
+                                     .reason = CONSUMER};
+    memcpy(reject.private_data, REASON, sizeof(REASON));
+    stop_parent_until_we_end();
+    assert_int_equal(command(fd, RDMA_USER_CM_CMD_REJECT, &reject, sizeof(reject), 0), 0);
+    exit(0);
+}
+
 static void be_server(const char *point, int words)
 {
     uint32_t listener;
@@ -157,6 +178,9 @@ static void be_server(const char *point, int words)
     say(words, listen_somewhere(fd, &listener, RDMA_PS_TCP));
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     assert_int_equal(poll(&wait, 1, PATIENCE_MS), 1);
+    if (strcmp(point, "refused") == 0) {
+        refuse_and_end(fd);
+    }
     if (strcmp(point, "asked") != 0) {
         const uint32_t id = expect(fd, RDMA_EVENT_CONNECT_REQUEST).id;
         assert_int_equal(accept_id(fd, id, 0x33, true), 0);
@@ -339,6 +363,23 @@ static void test_server_is_killed(void **state)
     }
 }
 
+/* The refusal of a server that ends behind it comes before the end: it has the server's reason. The
+ * server's ring is as new as its end. */
+static void test_refusal_comes_before_the_end(void **state)
+{
+    (void)state;
+    const int fd = open_device(0);
+    const struct peer peer = start("server", "refused", 0);
+    const uint32_t id = routed(fd, RDMA_PS_TCP, hear(&peer));
+    assert_int_equal(connect_id(fd, id, 0), 0);
+    const struct rdma_ucm_event_resp event = expect(fd, RDMA_EVENT_REJECTED);
+    assert_int_equal(event.id, id);
+    assert_int_equal(event.status, CONSUMER);
+    assert_memory_equal(event.param.conn.private_data, REASON, sizeof(REASON));
+    bury(&peer);
+    close(fd);
+}
+
 /* A process that is stopped lives, and may die of it. */
 static void test_stopped(void **state)
 {
@@ -377,6 +418,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_client_that_asked_is_killed),
         cmocka_unit_test_setup_teardown(test_words_come_before_the_end, api_open, api_close),
         cmocka_unit_test(test_server_is_killed),
+        cmocka_unit_test(test_refusal_comes_before_the_end),
         cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_another_program),
     };
