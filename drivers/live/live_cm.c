@@ -375,7 +375,7 @@ static bool take_answers(struct live *live)
         }
         if (found &&
             !live_is_out_of_reach(live, &owner.gid, owner.slot < 0 ? 0 : (uint32_t)owner.slot)) {
-            live_cm_look_for_gone(live);
+            live_cm_look_for_gone(live, &owner.gid, owner.slot < 0 ? 0 : (uint32_t)owner.slot);
             answer_found(live, context, &owner);
         } else {
             rdma_cm_on_nobody(live->manager.cm, context);
@@ -486,7 +486,7 @@ void live_cm_on_time(struct live *live)
     } else {
         services_on_time(&live->manager.services, live->now);
         rdma_cm_on_time(live->manager.cm, live->now);
-        live_cm_hear_of_gone(live);
+        live_cm_wake_for_gone(live);
         live_cm_settle(live);
     }
     uncancelled_end(cancellation);

@@ -44,7 +44,9 @@ void live_cm_close(struct live *live);
 void live_cm_arrival(struct live *live, const struct nic_frame *frame, const struct nic_move *move);
 void live_cm_serve(struct live *live);
 void live_cm_on_time(struct live *live);
-/* Processes have ended, and all packets that they had sent have been taken in. */
+/* Processes have ended, and their ends are still to be told: by live_cm_on_gone, when all packets
+ * that they had sent have been taken in. */
+bool live_cm_has_gone(const struct live *live);
 void live_cm_on_gone(struct live *live);
 /* The process ends: sends those answers once more that a peer may not have got. */
 void live_cm_say_again(struct live *live);
@@ -53,9 +55,11 @@ void live_cm_say_again(struct live *live);
  * From then on we hear of the end of that process. */
 void live_cm_meet_server(struct live *live, const struct cm_mad *mad, uint32_t slot);
 void live_cm_meet_requester(struct live *live, const struct live_mad *mad);
-void live_cm_look_for_gone(struct live *live);
+void live_cm_look_for_gone(struct live *live, const struct gid *gid, uint32_t slot);
 MUST_USE bool live_cm_watch(struct live *live);
 void live_cm_hear_of_gone(struct live *live);
+/* The thread, if there is one, tells the ends of processes that have not been told. */
+void live_cm_wake_for_gone(struct live *live);
 /* A request that came in is ours to judge. */
 void live_cm_judge(struct live *live, const struct live_mad *mad);
 

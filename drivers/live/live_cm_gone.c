@@ -10,33 +10,57 @@
 #include "drivers/live/live_wake.h"
 #include "drivers/system/presence.h"
 
-/* Without memory to handle them, we hear of the ends later. */
+bool live_cm_has_gone(const struct live *live)
+{
+    struct gid gid;
+    uint32_t slot;
+    return live->manager.presence != NULL && presence_gone(live->manager.presence, &gid, &slot);
+}
+
+/* False: there is no memory to handle the end; we hear of it later. */
+static bool hear_of(struct live *live, const struct gid *gid, uint32_t slot)
+{
+    struct cm_mad mad;
+    uint32_t at = 0;
+    while (live_cm_prepare(live) &&
+           cm_speak_for(&live->manager.cm->cm, gid->bytes, slot, &at, &mad)) {
+        rdma_cm_on_message(live->manager.cm, mad.source, mad.destination, mad.bytes,
+                           sizeof(mad.bytes), live->now);
+    }
+    if (!live_cm_prepare(live)) {
+        return false;
+    }
+    presence_forget(live->manager.presence, gid, slot);
+    return true;
+}
+
 void live_cm_hear_of_gone(struct live *live)
 {
     struct gid gid;
     uint32_t slot;
-    struct cm_mad mad;
-    while (live->manager.presence != NULL && presence_gone(live->manager.presence, &gid, &slot)) {
-        uint32_t at = 0;
-        while (live_cm_prepare(live) &&
-               cm_speak_for(&live->manager.cm->cm, gid.bytes, slot, &at, &mad)) {
-            rdma_cm_on_message(live->manager.cm, mad.source, mad.destination, mad.bytes,
-                               sizeof(mad.bytes), live->now);
-        }
-        if (!live_cm_prepare(live)) {
-            return;
-        }
-        presence_forget(live->manager.presence, &gid, slot);
+    while (live->manager.presence != NULL && presence_gone(live->manager.presence, &gid, &slot) &&
+           hear_of(live, &gid, slot)) {
     }
 }
 
 /* A name may have belonged to a process whose end we have not noticed yet. Its successor at this
- * name would be taken for it. */
-void live_cm_look_for_gone(struct live *live)
+ * name would be taken for it. Ends of others wait for the thread, which takes in before what these
+ * have sent. */
+void live_cm_look_for_gone(struct live *live, const struct gid *gid, uint32_t slot)
 {
     if (live->manager.presence != NULL) {
         presence_serve(live->manager.presence);
-        live_cm_hear_of_gone(live);
+        if (presence_is_gone(live->manager.presence, gid, slot)) {
+            (void)hear_of(live, gid, slot);
+        }
+        live_cm_wake_for_gone(live);
+    }
+}
+
+void live_cm_wake_for_gone(struct live *live)
+{
+    if (live_cm_has_gone(live)) {
+        live_wake(live);
     }
 }
 
@@ -68,7 +92,7 @@ void live_cm_meet_requester(struct live *live, const struct live_mad *mad)
     struct cm_message message;
     if (mad->bytes == CM_MAD_BYTES && is_request(mad->mad) &&
         cm_decode(mad->mad, mad->bytes, &message) == CM_GOOD) {
-        live_cm_look_for_gone(live);
+        live_cm_look_for_gone(live, &mad->source, message.local_id >> 24);
         meet(live, mad->source.bytes, message.local_id >> 24);
     }
 }

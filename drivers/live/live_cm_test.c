@@ -370,6 +370,34 @@ static void test_successor_of_a_dead_requester(void **state)
     shut(live);
 }
 
+/* A request of one process tells its predecessor's end alone: what another one has sent may still
+ * lie in a ring, so its end waits for the thread. */
+static void test_ends_of_others_wait(void **state)
+{
+    (void)state;
+    struct live *live = open_live();
+    struct live_mad mads[2];
+    pid_t processes[2];
+    for (uint8_t i = 0; i < 2; i++) {
+        mads[i] = (struct live_mad){.bytes = CM_MAD_BYTES, .source = sender_of(1 + i)};
+        make_request(live, PORT, mads[i].mad);
+        processes[i] = start_process(&mads[i].source);
+        live_cm_meet_requester(live, &mads[i]);
+    }
+    kill_process(processes[0]);
+    kill_process(processes[1]);
+    live_cm_meet_requester(live, &mads[0]);
+    struct gid gid;
+    uint32_t slot;
+    assert_true(presence_gone(live->manager.presence, &gid, &slot));
+    assert_true(gid_equal(&gid, &mads[1].source));
+    live_cm_on_time(live);
+    assert_true(live_cm_has_gone(live));
+    live_cm_on_gone(live);
+    assert_false(live_cm_has_gone(live));
+    shut(live);
+}
+
 int main(void)
 {
     space = (uint16_t)(0x8000 | (getpid() & 0x7fff));
@@ -381,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_flood_of_requests),
         cmocka_unit_test(test_no_thread_is_cancelled_inside),
         cmocka_unit_test(test_successor_of_a_dead_requester),
+        cmocka_unit_test(test_ends_of_others_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

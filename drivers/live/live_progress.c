@@ -272,11 +272,12 @@ static void take_what_came(struct live *live)
     }
 }
 
-static void serve_presence(struct live *live)
+static void tell_ends(struct live *live)
 {
-    presence_serve(live->manager.presence);
-    take_what_came(live);
-    live_cm_on_gone(live);
+    if (live_cm_has_gone(live)) {
+        take_what_came(live);
+        live_cm_on_gone(live);
+    }
 }
 
 /* Serves the events that ended a sleep in the kernel. The lock is held. */
@@ -294,13 +295,14 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
             live_cm_serve(live);
         } else if (live->manager.presence != NULL &&
                    events[i].data.fd == presence_fd(live->manager.presence)) {
-            serve_presence(live);
+            presence_serve(live->manager.presence);
         } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {
             shm_port_serve(live->shm);
         } else if (!live->addresses.shared || !live_receive_shared(live, events[i].data.fd)) {
             live_receive(live, habit_quantum(&live->habit), true);
         }
     }
+    tell_ends(live);
     pause_if_starved(live);
 }
 

@@ -243,6 +243,13 @@ bool presence_gone(const struct presence *presence, struct gid *gid, uint32_t *s
     return false;
 }
 
+bool presence_is_gone(const struct presence *presence, const struct gid *gid, uint32_t slot)
+{
+    const struct watched *host = find(presence, gid, slot);
+    INVARIANTS(presence_check(presence));
+    return host != NULL && host->gone;
+}
+
 void presence_forget(struct presence *presence, const struct gid *gid, uint32_t slot)
 {
     struct watched *host = find(presence, gid, slot);

@@ -41,6 +41,9 @@ void presence_serve(struct presence *presence);
 /* A process that was met and is gone; false: there is none. It is the same one until
  * presence_forget. */
 MUST_USE bool presence_gone(const struct presence *presence, struct gid *gid, uint32_t *slot);
+/* Is the process that was met by this name gone? */
+MUST_USE bool presence_is_gone(const struct presence *presence, const struct gid *gid,
+                               uint32_t slot);
 void presence_forget(struct presence *presence, const struct gid *gid, uint32_t slot);
 
 #endif
