@@ -101,7 +101,8 @@ static bool has_ended(pid_t pid)
     return ended;
 }
 
-/* Another process lets the parent go on: all that this one has sent, and its end, are there then. */
+/* Another process lets the parent go on. All that this one has sent, and its end, are there by
+ * then. */
 static void stop_parent_until_we_end(void)
 {
     const pid_t parent = getppid(), self = getpid();
