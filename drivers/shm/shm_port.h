@@ -50,8 +50,7 @@ void shm_port_close(struct shm_port *port);
 void shm_port_forget(struct shm_port *port);
 
 /* Readable when a peer connects, rings the doorbell or hangs up: then call shm_port_serve. It
- * returns whether there was anything to serve;
- * a peer that connects is let in by the second call. */
+ * returns whether there was anything to serve; the second call lets in a peer that connects. */
 int shm_port_fd(const struct shm_port *port);
 bool shm_port_serve(struct shm_port *port);
 
