@@ -72,6 +72,7 @@ static void schedule_if_due(struct qp *qp)
  * After a deadline that has passed there is nothing to wait for, so it is listed at once. */
 void block_went_on(struct qp *qp, struct instant now)
 {
+    INVARIANTS(block_streams_check(qp));
     if (qp->state == QP_ERR) {
         schedule_if_due(qp);
         return;
@@ -94,6 +95,7 @@ static void after_rc(struct qp *qp, enum qp_state before)
     if (UNLIKELY(qp->state == QP_ERR && before != QP_ERR)) {
         block_withdraw(qp);
     }
+    INVARIANTS(block_streams_check(qp));
     if (qp->asks_turn) {
         qp->asks_turn = false;
         schedule_if_due(qp);
@@ -144,6 +146,7 @@ void block_retune(struct qp *qp, struct instant now)
     } else {
         rc_retune(qp, now);
     }
+    INVARIANTS(block_streams_check(qp));
 }
 
 /* RC gets the new limit as well, because the peer's requests may come by RC again. */
@@ -162,6 +165,7 @@ void block_limit(struct qp *qp, uint32_t reads)
 
 void block_drain(struct qp *qp)
 {
+    INVARIANTS(block_streams_check(qp));
     if (!block_sends(qp)) {
         rc_drain(qp);
         after_rc(qp, QP_SQD);
@@ -192,6 +196,7 @@ bool block_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct in
                      struct nic_move *move)
 {
     const uint32_t traits = roce_opcode(arrival->packet.opcode)->traits;
+    INVARIANTS(block_streams_check(qp));
     if ((traits & ROCE_IS_RESPONSE) == 0) {
         return (!block_receives(qp) || is_for_rc(qp, arrival, traits)) &&
                rc_takes_packet(qp, arrival, now, move);
@@ -229,6 +234,7 @@ void block_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_re
         return;
     case MOVE_BLOCK_DATA:
         if (move->epoch == qp->send_epoch) {
+            INVARIANTS(CHECK(block_sends(qp))); /* There is no way back from blocks. */
             block_send_on_data_moved(qp, move, result);
             block_went_on(qp, now);
         }
@@ -309,6 +315,7 @@ static bool next_packet(struct qp *qp, struct instant now, struct nic_departure 
  * timer is set. */
 bool block_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
+    INVARIANTS(block_streams_check(qp));
     const enum qp_state before = (enum qp_state)qp->state;
     const bool found = (may_reply(qp) && block_challenge_next(qp, now, departure)) ||
                        next_packet(qp, now, departure);
@@ -316,11 +323,13 @@ bool block_next_packet(struct qp *qp, struct instant now, struct nic_departure *
     if (qp->state != QP_ERR && qp->block->ask.state != HELLO_NOT_ASKED) {
         arm_timer(qp);
     }
+    INVARIANTS(CHECK(!found || departure->av == &qp->attributes.av));
     return found;
 }
 
 void block_on_gather_failed(struct qp *qp, const struct nic_departure *departure)
 {
+    INVARIANTS(CHECK(departure->payload_bytes > 0)); /* Of nothing, nothing is missing. */
     const enum qp_state before = (enum qp_state)qp->state;
     const uint8_t opcode = departure->headers[0];
     if (!block_is(opcode)) {
@@ -336,6 +345,7 @@ void block_on_gather_failed(struct qp *qp, const struct nic_departure *departure
 void block_on_blocked(struct qp *qp, struct instant now)
 {
     struct hello_ask *ask = &qp->block->ask;
+    INVARIANTS(block_streams_check(qp));
     if (!may_send(qp)) {
         return;
     }
@@ -355,6 +365,7 @@ void block_on_blocked(struct qp *qp, struct instant now)
 
 bool block_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue)
 {
+    INVARIANTS(block_streams_check(qp));
     switch ((enum hello_asking)qp->block->ask.state) {
     case HELLO_NOT_ASKED: return rc_on_deadline(qp, overdue);
     case HELLO_ASKED:
@@ -378,6 +389,7 @@ bool block_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *ov
 
 void block_on_timeout(struct qp *qp, struct instant now)
 {
+    INVARIANTS(block_streams_check(qp));
     if (block_sends(qp)) {
         block_send_on_timeout(qp, now);
         block_went_on(qp, now);
@@ -394,6 +406,7 @@ void block_on_timeout(struct qp *qp, struct instant now)
 
 void block_on_unread(struct qp *qp, struct instant now)
 {
+    INVARIANTS(block_streams_check(qp));
     if (block_sends(qp)) {
         block_send_on_unread(qp, now);
         block_went_on(qp, now);
@@ -459,6 +472,7 @@ void block_check(const struct qp *qp)
     if (qp->state < QP_RTR || qp->state == QP_ERR) {
         return;
     }
+    block_streams_check(qp);
     if (block_sends(qp)) {
         block_send_check(qp);
     } else {

@@ -198,4 +198,12 @@ void block_receive_limit_results(struct qp *qp, uint32_t reads);
 bool block_receive_untouched(const struct qp *qp);
 void block_receive_check(const struct qp *qp);
 
+/* -- Invariants: block_check.c ------------------------------------------------------------------*/
+
+/* The terms that both ends agreed on, or will. Between two calls of RC and of this folder. */
+void block_streams_check(const struct qp *qp);
+void block_peer_check(const struct nic_peer *peer);
+/* A packet whose headers are written. */
+void block_departure_check(const struct nic_departure *departure);
+
 #endif

@@ -122,6 +122,7 @@ static inline void bench_make(struct bench *bench, const struct bench_config *co
                                                 .place = config->place,
                                                 .window = 64,
                                                 .reads = BENCH_READS,
+                                                .paths = 1,
                                                 .contexts = 16,
                                                 .held = config->held}};
     memset(bench, 0, sizeof(*bench));
@@ -146,7 +147,8 @@ static inline void bench_speak_blocks(struct bench *bench, uint32_t first_number
                                       .shared_receives = bench->qp->srq != NULL};
     block_watch_begin(bench->qp);
     assert_true(block_join(bench->qp));
-    bench->qp->block->answer.session = true;
+    bench->qp->block->answer = (struct hello_answer){.session = true, .nonce = BENCH_SESSION};
+    bench->qp->block->receiving = terms;
     block_receive_begin(bench->qp, &terms);
     struct block_responder *stream = &bench->qp->block->receiver->stream;
     stream->chain.base = first_number;

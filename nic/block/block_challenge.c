@@ -11,6 +11,7 @@
 static void seal(struct qp *qp, enum block_opcode opcode, uint64_t number, uint8_t route,
                  struct nic_departure *departure)
 {
+    INVARIANTS(CHECK(route < NIC_ROUTES_MAX));
     const struct block_packet packet = {
         .opcode = (uint8_t)opcode,
         .session = block_sends(qp) ? qp->block->ask.nonce : qp->block->answer.nonce,
@@ -24,6 +25,7 @@ static void seal(struct qp *qp, enum block_opcode opcode, uint64_t number, uint8
 static void next_response(struct qp *qp, struct nic_peer *peer, struct nic_departure *departure)
 {
     uint8_t route = 0;
+    INVARIANTS(block_peer_check(peer)); /* One is due, or the loop would not end. */
     while (!peer->responses[route].due) {
         route++;
     }
@@ -56,6 +58,8 @@ bool block_challenge_next(struct qp *qp, struct instant now, struct nic_departur
     if (!nic_routes_challenge(&peer->routes, now, &challenge)) {
         return false;
     }
+    INVARIANTS(block_peer_check(peer));
+    INVARIANTS(CHECK(nic_routes_is_named(&peer->routes, challenge.route)));
     nic_count(qp->nic, COUNTER_challenges_sent);
     seal(qp, BLOCK_CHALLENGE, challenge.number, challenge.route, departure);
     return true;
@@ -67,10 +71,12 @@ void block_challenge_on_challenge(struct qp *qp, const struct block_arrival *arr
     if (peer == NULL) {
         return;
     }
+    INVARIANTS(CHECK(block_sends(qp) || block_receives(qp)));
     const uint8_t route =
         nic_routes_back(&peer->routes, &qp->attributes.av, &arrival->source, &arrival->destination);
     peer->responses_due = (uint8_t)(peer->responses_due + !peer->responses[route].due);
     peer->responses[route] = (struct peer_response){arrival->packet.challenge, true};
+    INVARIANTS(block_peer_check(peer));
     nic_schedule(qp);
 }
 
@@ -79,6 +85,7 @@ void block_challenge_on_response(struct qp *qp, const struct block_arrival *arri
     struct nic_peer *peer = nic_peer_of(qp);
     const bool fits =
         peer != NULL && nic_routes_on_response(&peer->routes, arrival->packet.challenge);
+    INVARIANTS(peer == NULL ? (void)0 : block_peer_check(peer));
     nic_count(qp->nic, fits ? COUNTER_challenges_proven : COUNTER_drop_stale_response);
 }
 

@@ -7,6 +7,7 @@
 uint8_t block_route_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_t turns)
 {
     const struct nic_peer *peer = nic_peer_of(qp);
+    INVARIANTS(CHECK(path < paths));
     return peer == NULL ? 0 : nic_routes_turned(&peer->routes, path, paths, turns);
 }
 
@@ -30,4 +31,5 @@ void block_seal(struct qp *qp, const struct block_packet *packet, struct nic_dep
     departure->reply = packet->opcode == BLOCK_DATA || packet->opcode == BLOCK_ANSWER ||
                        packet->opcode == BLOCK_WELCOME;
     departure->psn = packet->tsn;
+    INVARIANTS(block_departure_check(departure));
 }

@@ -12,6 +12,7 @@ void block_receive_withdraw(struct qp *qp)
     }
     block_responder_withdraw(&receiver->stream);
     block_drop_receives(qp);
+    CHECK(receiver->stream.chain.count == 0 && receiver->open_count == 0);
     if (qp->state != QP_ERR || !qp->last_words) {
         receiver->stream.answer_due = false;
         receiver->reads_count = 0;
@@ -20,6 +21,7 @@ void block_receive_withdraw(struct qp *qp)
             receiver->results[i].due = false;
         }
     }
+    INVARIANTS(block_receiver_check(qp));
 }
 
 /* A queue pair that refused a request repeats the refusal as often as the peer asks, and needs its
@@ -27,6 +29,7 @@ void block_receive_withdraw(struct qp *qp)
 void block_withdraw(struct qp *qp)
 {
     struct block_streams *streams = qp->block;
+    CHECK(qp->engine == ENGINE_RC_OR_BLOCKS);
     if (streams->answer.session) {
         block_receive_withdraw(qp);
     }
@@ -54,6 +57,7 @@ void block_fail_work(struct qp *qp, struct work *work, enum completion_status st
     if (!in_error) {
         block_withdraw(qp);
     }
+    CHECK(qp->state == QP_ERR && qp->block->ask.state == HELLO_NOT_ASKED);
 }
 
 bool block_fail_oldest(struct qp *qp)

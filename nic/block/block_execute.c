@@ -70,6 +70,7 @@ static bool withholds_data(struct qp *qp, const struct block_read *read)
         nic_routes_is_named(&peer->routes, block_route_back(qp, read->path))) {
         return false;
     }
+    INVARIANTS(block_peer_check(peer));
     peer->routes.doubts = true;
     nic_count(qp->nic, COUNTER_block_reads_withheld);
     nic_schedule(qp);
@@ -84,6 +85,7 @@ bool block_answer_read(struct qp *qp, const struct block_read *read)
     const uint64_t rest = read->message_bytes - skipped;
     const uint64_t block = (uint64_t)BLOCK_POSITIONS * qp->mtu_bytes;
     const uint64_t bytes = read->index == 0 || rest < block ? rest : block;
+    INVARIANTS(CHECK(skipped <= read->message_bytes)); /* Its packet was judged. */
     if (read->message_bytes > MESSAGE_BYTES_MAX) {
         const struct block_refusal refusal = {BLOCK_STATUS_INVALID_REQUEST,
                                               COUNTER_nak_invalid_length, COMPLETION_SUCCESS};
@@ -171,6 +173,8 @@ static bool begin_atomic(struct qp *qp, struct block_context *context, struct ni
     move->compare = context->compare;
     move->swap_or_add = context->swap_or_add;
     move->birth = context->birth;
+    /* It is executed once: no packet, and no second turn, begins it again. */
+    INVARIANTS(CHECK((context->flags & BLOCK_CONTEXT_BEGUN) == 0));
     context->flags |= BLOCK_CONTEXT_BEGUN;
     ibta_note_established(qp);
     return true;
@@ -180,8 +184,10 @@ static bool begin_atomic(struct qp *qp, struct block_context *context, struct ni
 static bool place_held(struct qp *qp, struct block_context *context, struct nic_move *move)
 {
     struct block_responder *stream = &receiver_of(qp)->stream;
+    INVARIANTS(CHECK(context->held != BLOCK_HOLD_NONE));
     const uint32_t slot = block_hold_first(stream->hold, context->held);
     const uint8_t position = block_hold_position(stream->hold, slot);
+    INVARIANTS(CHECK(position <= context->last_position && context->arrived >> position & 1));
     const bool ends =
         (context->flags & BLOCK_CONTEXT_LAST) != 0 && position == context->last_position;
     const struct block_piece piece = {
@@ -216,6 +222,7 @@ void block_progress(struct qp *qp)
 {
     struct block_receiver *receiver = receiver_of(qp);
     struct block_context *context;
+    INVARIANTS(block_receiver_check(qp));
     for (;;) {
         switch (block_responder_step(&receiver->stream, &context)) {
         case BLOCK_STEP_WAIT:

@@ -46,10 +46,12 @@ void block_hello_begin(struct qp *qp, struct instant now)
 {
     (void)now;
     struct nic *nic = qp->nic;
+    CHECK(block_fits(qp) && !qp->block->stays_rc);
     const bool insists =
         nic->limits.block.transport == NIC_TRANSPORT_BLOCK && nic_peer_of(qp)->spoken;
     hello_ask_begin(&qp->block->ask, (uint32_t)prng_next(&nic->prng), rc_flow(qp).next, insists,
                     patience_ns(qp));
+    INVARIANTS(block_streams_check(qp));
 }
 
 static void seal_hello(struct qp *qp, struct block_packet *packet, struct nic_departure *departure)
@@ -64,6 +66,7 @@ static void seal_hello(struct qp *qp, struct block_packet *packet, struct nic_de
 static void seal_offer(struct qp *qp, struct block_packet *packet, struct nic_departure *departure)
 {
     const struct nic_routes *routes = &nic_peer_of(qp)->routes;
+    CHECK(routes->own_count <= BLOCK_GIDS_MAX);
     packet->destination_qpn = qp->attributes.destination_qpn;
     packet->hello.gid_count = routes->own_count;
     __builtin_memcpy(packet->hello.gids, routes->own, routes->own_count * sizeof(struct gid));
@@ -83,6 +86,7 @@ void block_hello_rethink(struct qp *qp)
     } else {
         streams->ask = (struct hello_ask){.state = HELLO_NOT_ASKED};
     }
+    INVARIANTS(block_streams_check(qp));
 }
 
 bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *departure)
@@ -92,6 +96,7 @@ bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *d
     if (!ask->due) {
         return false;
     }
+    CHECK(path_count(qp) >= 1 && limits->window >= 1);
     struct block_packet packet = {
         .opcode = BLOCK_HELLO,
         .hello = {.paths = (uint8_t)path_count(qp),
@@ -111,6 +116,7 @@ bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *d
 void block_hello_on_deadline(struct qp *qp, struct instant now)
 {
     struct block_streams *streams = qp->block;
+    INVARIANTS(block_streams_check(qp));
     switch (hello_ask_on_time(&streams->ask, now)) {
     case HELLO_GOES_ON: return;
     case HELLO_FALLS_BACK:
@@ -133,11 +139,13 @@ static void learn_routes(struct qp *qp, const struct block_hello *hello)
 {
     struct nic_routes *routes = &nic_peer_of(qp)->routes;
     struct gid gids[BLOCK_GIDS_MAX];
+    CHECK(hello->gid_count <= BLOCK_GIDS_MAX);
     __builtin_memcpy(gids, hello->gids, sizeof(gids));
     routes->blocks = true;
     if (!nic_routes_learn(routes, &qp->attributes.av, gids, hello->gid_count)) {
         nic_count(qp->nic, COUNTER_hello_routes_refused);
     }
+    INVARIANTS(block_peer_check(nic_peer_of(qp)));
 }
 
 /* The terms: of each value, the smaller one of both sides. */
@@ -163,12 +171,14 @@ static void on_refusal(struct qp *qp, const struct block_hello *hello)
     nic_count(qp->nic, COUNTER_hello_declined);
     qp->block->stays_rc = true;
     block_watch_begin(qp);
+    INVARIANTS(block_streams_check(qp));
 }
 
 void block_hello_on_welcome(struct qp *qp, const struct block_arrival *arrival, struct instant now)
 {
     struct block_streams *streams = qp->block;
     const struct block_hello *hello = &arrival->packet.hello;
+    INVARIANTS(block_streams_check(qp));
     if (hello->window == 0) {
         on_refusal(qp, hello);
         return;
@@ -185,6 +195,7 @@ void block_hello_on_welcome(struct qp *qp, const struct block_arrival *arrival, 
     streams->sending.trip_ns = hello_ask_trip_ns(&streams->ask, now);
     nic_count(qp->nic, COUNTER_block_streams);
     block_send_begin(qp, &streams->sending, now);
+    INVARIANTS(block_streams_check(qp));
 }
 
 /* -- Answering ----------------------------------------------------------------------------------*/
@@ -207,6 +218,7 @@ static struct hello_standing standing_of(const struct qp *qp)
 /* Moves that the session has begun are void when they finish. */
 void block_hello_drop_session(struct qp *qp)
 {
+    CHECK(block_receives(qp) && block_receive_untouched(qp)); /* No program sees that it goes. */
     block_receive_withdraw(qp);
     hello_drop(&qp->block->answer);
     qp->epoch++;
@@ -224,6 +236,7 @@ void block_hello_on_hello(struct qp *qp, const struct block_arrival *arrival)
         .reads = hello->reads,
     };
     const struct hello_standing standing = standing_of(qp);
+    INVARIANTS(block_streams_check(qp));
     switch (hello_judge(&streams->answer, &question, &standing)) {
     case HELLO_NEW:
         if (block_receives(qp)) {
@@ -249,6 +262,7 @@ void block_hello_on_hello(struct qp *qp, const struct block_arrival *arrival)
     }
     hello_accept(&streams->answer, &question);
     nic_schedule(qp);
+    INVARIANTS(block_streams_check(qp));
 }
 
 static void next_refusal(struct qp *qp, struct nic_departure *departure)

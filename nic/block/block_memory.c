@@ -40,11 +40,14 @@ void block_nic_init(struct nic *nic, void *memory)
     at += peers_bytes(limits);
     block_shared_init(nic, at);
     at += block_shared_bytes(limits);
+    CHECK((uintptr_t)memory % CACHE_LINE_BYTES == 0);
+    CHECK(at + pool_bytes(limits) == (uint8_t *)memory + block_nic_bytes(limits));
     pool_init(&nic->streams, streams_bytes(limits), at, pool_bytes(limits));
 }
 
 bool block_join(struct qp *qp)
 {
+    CHECK(qp->type == QP_RC && qp->engine == ENGINE_RC && qp->watching != WATCH_NOTHING);
     struct block_streams *streams = pool_take(&qp->nic->streams, 0);
     if (streams == NULL) {
         return nic_drop(qp->nic, COUNTER_blocks_no_memory);
@@ -59,12 +62,14 @@ bool block_join(struct qp *qp)
     block_receive_init(streams->receiver);
     qp->block = streams;
     qp->engine = ENGINE_RC_OR_BLOCKS;
+    INVARIANTS(block_streams_check(qp));
     return true;
 }
 
 void block_leave(struct qp *qp)
 {
     block_withdraw(qp);
+    CHECK(qp->nic->holder != qp); /* It would be asked for held payloads in memory of another. */
     pool_give(&qp->nic->streams, 0, qp->block);
     qp->engine = ENGINE_RC;
     rc_withdraw(qp);

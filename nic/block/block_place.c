@@ -66,6 +66,7 @@ static enum block_admission admit_send(struct qp *qp, const struct block_piece *
 enum block_admission block_admit(struct qp *qp, const struct block_piece *piece,
                                  struct nic_move *move, struct block_refusal *refusal)
 {
+    INVARIANTS(block_piece_check(qp, piece));
     if (piece->message.bytes > MESSAGE_BYTES_MAX) {
         *refusal = (struct block_refusal){BLOCK_STATUS_INVALID_REQUEST, COUNTER_nak_invalid_length,
                                           COMPLETION_SUCCESS};
@@ -101,6 +102,16 @@ void block_begin_move(struct qp *qp, uint32_t number, enum move_action action,
     move->position = 0;
 }
 
+static void place_check(const struct nic_move *move, uint32_t bytes)
+{
+    uint64_t room = 0;
+    for (uint32_t i = 0; i < move->segment_count; i++) {
+        room += move->segments[i].bytes;
+    }
+    CHECK(move->segment_count <= NIC_SEGMENT_MAX && room == bytes);
+    CHECK(move->held == BLOCK_HOLD_NONE && move->epoch == move->qp->epoch);
+}
+
 void block_begin_place(struct qp *qp, const struct block_piece *piece, uint32_t birth,
                        struct nic_move *move)
 {
@@ -109,6 +120,8 @@ void block_begin_place(struct qp *qp, const struct block_piece *piece, uint32_t 
     move->payload = piece->payload;
     move->birth = birth;
     move->position = piece->position;
+    /* A world writes the payload, and all of it has its place. */
+    INVARIANTS(place_check(move, piece->bytes));
 }
 
 /* If the receive itself is bad, it completes with an error. The requester is told in any case. */
@@ -116,6 +129,7 @@ bool block_refuse_piece(struct qp *qp, const struct block_piece *piece,
                         const struct block_refusal *refusal)
 {
     if (refusal->receive != COMPLETION_SUCCESS) {
+        CHECK(block_message_consumes(&piece->message));
         const struct completion completion = {
             .wr_id = block_use_receive(qp, &piece->message),
             .qpn = qp->number,

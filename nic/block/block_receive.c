@@ -71,6 +71,7 @@ void block_receive_begin(struct qp *qp, const struct block_terms *terms)
     CHECK(receiver->reads_limit <= receiver->reads_room);
     block_responder_init(&receiver->stream, &config, &qp->nic->block_shared->contexts,
                          &qp->nic->block_shared->hold);
+    INVARIANTS(block_receiver_check(qp));
 }
 
 bool block_receive_untouched(const struct qp *qp)
@@ -84,16 +85,9 @@ bool block_receive_untouched(const struct qp *qp)
 void block_receive_check(const struct qp *qp)
 {
     const struct block_receiver *receiver = receiver_of(qp);
-    uint32_t open = 0;
-    for (uint32_t i = 0; i < BLOCK_OPEN_MAX; i++) {
-        open += receiver->open[i].used;
-    }
-    CHECK(open == receiver->open_count);
-    CHECK(receiver->reads_count <= receiver->reads_limit);
+    block_receiver_check(qp);
     block_responder_check(&receiver->stream);
     block_hold_check(receiver->stream.hold);
-    CHECK(qp->state != QP_ERR ||
-          (receiver->stream.chain.count == 0 && open == 0 && !receiver->current));
 }
 
 /* -- Packets ------------------------------------------------------------------------------------*/
@@ -166,6 +160,7 @@ static bool place(struct qp *qp, const struct block_arrival *arrival, const stru
     if (context != NULL && qp->srq != NULL && packet->opcode == BLOCK_SEND) {
         context->flags |= BLOCK_CONTEXT_RECEIVE;
     }
+    INVARIANTS(CHECK(alone || context->birth != 0)); /* 0 says that there is no context. */
     block_begin_place(qp, &piece, alone ? 0 : context->birth, move);
     block_responder_begin(stream, context, packet);
     return true;
@@ -298,6 +293,7 @@ bool block_receive_on_packet(struct qp *qp, const struct block_arrival *arrival,
                              struct nic_move *move)
 {
     const bool moves = on_request(qp, arrival, now, move);
+    INVARIANTS(block_receiver_check(qp));
     if (UNLIKELY(receiver_of(qp)->forgotten != receiver_of(qp)->stream.chain.forgotten)) {
         count_forgotten(qp);
     }
@@ -388,6 +384,7 @@ static void atomic_moved(struct qp *qp, const struct nic_move *move, enum nic_mo
     store_be64(result_kept->original, move->original);
     receiver->results_next = (receiver->results_next + 1) % receiver->results_limit;
     receiver->results_due++;
+    INVARIANTS(block_receiver_check(qp));
     block_responder_executed(&receiver->stream, context);
     block_progress(qp);
 }
@@ -395,6 +392,8 @@ static void atomic_moved(struct qp *qp, const struct nic_move *move, enum nic_mo
 void block_void_move(struct nic *nic, const struct nic_move *move)
 {
     const bool may_hold = move->action == MOVE_BLOCK_PLACE || move->action == MOVE_BLOCK_ATOMIC;
+    INVARIANTS(CHECK(!may_hold || move->held == BLOCK_HOLD_NONE ||
+                     move->held < nic->block_shared->hold.count));
     if (may_hold && move->held != BLOCK_HOLD_NONE) {
         block_hold_release(&nic->block_shared->hold, move->held);
     }
@@ -408,6 +407,7 @@ void block_receive_on_moved(struct qp *qp, const struct nic_move *move, enum nic
     if (move->epoch != qp->epoch || !reach_state_serves((enum qp_state)qp->state)) {
         return;
     }
+    INVARIANTS(block_receiver_check(qp));
     if (move->action == MOVE_BLOCK_ATOMIC) {
         atomic_moved(qp, move, result);
     } else {

@@ -114,6 +114,11 @@ void block_begin_place(struct qp *qp, const struct block_piece *piece, uint32_t 
 bool block_refuse_piece(struct qp *qp, const struct block_piece *piece,
                         const struct block_refusal *refusal);
 
+/* -- block_check.c */
+void block_receiver_check(const struct qp *qp);
+/* A piece that agrees with its message. */
+void block_piece_check(const struct qp *qp, const struct block_piece *piece);
+
 /* -- block_execute.c */
 /* All of block base is in memory. If it ends a message, the message takes effect. False: it is
  * refused. */

@@ -90,6 +90,7 @@ static struct block_taken *outermost(struct block_receiver *receiver, bool last)
 
 static void give_up(struct block_receiver *receiver, struct block_taken *taken)
 {
+    CHECK(taken->used && receiver->open_count > 0);
     taken->used = false;
     receiver->open_count--;
 }
@@ -111,6 +112,7 @@ static const struct receive *take_in_order(struct qp *qp, uint32_t start)
         nic_count(qp->nic, COUNTER_blocks_reneged);
         give_up(receiver, last);
     }
+    INVARIANTS(CHECK(!receiver->current)); /* Its receive would be overwritten. */
     receiver->current = true;
     receiver->current_start = start;
     return qp->taken;
@@ -125,6 +127,7 @@ static const struct receive *take_early(struct qp *qp, uint32_t start)
         return NULL;
     }
     struct block_taken *taken = receiver->open;
+    INVARIANTS(CHECK(receiver->open_limit <= BLOCK_OPEN_MAX));
     while (taken->used) {
         taken++;
     }
@@ -173,6 +176,7 @@ uint64_t block_use_receive(struct qp *qp, const struct block_message *message)
 {
     struct block_receiver *receiver = receiver_of(qp);
     if (qp->srq == NULL) {
+        INVARIANTS(CHECK(receive_queue_count(&qp->receives) > 0)); /* block_admit has seen it. */
         const uint64_t wr_id = receive_queue_first(&qp->receives)->wr_id;
         receive_queue_drop(&qp->receives);
         return wr_id;
@@ -214,6 +218,7 @@ void block_drop_receives(struct qp *qp)
         drop(qp, copy_of(taken)->wr_id);
         give_up(receiver, taken);
     }
+    CHECK(receiver->open_count == 0);
 }
 
 uint32_t block_receive_limit(const struct qp *qp)

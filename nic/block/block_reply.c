@@ -13,6 +13,7 @@ bool block_refuse(struct qp *qp, const struct block_refusal *refusal)
     nic_count(qp->nic, refusal->counter);
     block_responder_refuse(&receiver_of(qp)->stream, refusal->status);
     qp->last_words = true;
+    CHECK(refusal->status != BLOCK_STATUS_NONE && refusal->status != BLOCK_STATUS_RNR);
     if (refusal->status == BLOCK_STATUS_INVALID_REQUEST) {
         qp_raise(qp, NIC_EVENT_QP_REQUEST_ERROR);
     } else if (refusal->status == BLOCK_STATUS_ACCESS) {
@@ -67,6 +68,7 @@ static bool end_data(struct qp *qp, uint32_t number, enum nic_counter counter)
 
 static uint32_t read_place(const struct block_receiver *receiver, uint32_t place)
 {
+    INVARIANTS(CHECK(place < receiver->reads_room || receiver->reads_room == 1));
     return (receiver->reads_head + place) % receiver->reads_room;
 }
 
@@ -102,6 +104,7 @@ bool block_read_fits(const struct block_receiver *receiver, const struct block_r
 
 static void drop_read(struct block_receiver *receiver, uint32_t place)
 {
+    INVARIANTS(CHECK(place < receiver->reads_count)); /* block_read_fits has found it. */
     for (; place + 1 < receiver->reads_count; place++) {
         *read_at(receiver, place) = *read_at(receiver, place + 1);
     }
@@ -127,6 +130,7 @@ void block_add_read(struct qp *qp, const struct block_read *read)
         drop_read(receiver, find_read(receiver, 0, true));
     }
     *read_at(receiver, receiver->reads_count++) = *read;
+    INVARIANTS(block_receiver_check(qp));
     nic_schedule(qp);
 }
 
@@ -207,6 +211,7 @@ void block_receive_limit_results(struct qp *qp, uint32_t reads)
     __builtin_memset(results + (before - gone), 0, gone * sizeof(*results));
     receiver->results_limit = reads;
     receiver->results_next = reads > before ? before : 0;
+    INVARIANTS(block_receiver_check(qp));
 }
 
 void block_repeat_result(struct qp *qp, const struct block_packet *packet)
@@ -219,6 +224,7 @@ void block_repeat_result(struct qp *qp, const struct block_packet *packet)
             result->due = true;
             result->path = packet->path;
             result->round = packet->round;
+            INVARIANTS(block_receiver_check(qp));
             nic_schedule(qp);
             return;
         }
@@ -274,6 +280,7 @@ static void next_result(struct qp *qp, struct nic_departure *departure)
 {
     struct block_receiver *receiver = receiver_of(qp);
     struct block_result *result = receiver->results;
+    INVARIANTS(block_receiver_check(qp)); /* One is due, or the loop would not end. */
     while (!result->due) {
         result++;
     }
@@ -307,6 +314,7 @@ static bool next_data(struct qp *qp, struct nic_departure *departure)
     packet.last_block = read->last_block;
     const uint64_t offset = block_payload_offset(&packet, receiver->stream.mtu_bytes);
     const uint64_t left = read->message_bytes - offset;
+    INVARIANTS(CHECK(offset <= read->message_bytes)); /* Its packet was judged. */
     packet.payload_bytes =
         left < receiver->stream.mtu_bytes ? (uint32_t)left : receiver->stream.mtu_bytes;
     if (packet.payload_bytes != 0) {
@@ -358,6 +366,7 @@ bool block_receive_ready(const struct qp *qp)
 bool block_receive_next(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
     const struct block_receiver *receiver = receiver_of(qp);
+    INVARIANTS(block_receiver_check(qp));
     if (!block_receive_ready(qp)) {
         return false;
     }

@@ -62,12 +62,14 @@ void block_send_begin(struct qp *qp, const struct block_terms *terms, struct ins
     config.path_count = (uint8_t)(paths == 0 ? 1 : paths);
     uint8_t *behind = (uint8_t *)sender + line_aligned(sizeof(*sender));
     sender->requester = block_requester_init(behind, limits->window, &config, now);
+    INVARIANTS(block_send_check(qp));
 }
 
 void block_send_retune(struct qp *qp, struct instant now)
 {
     const struct block_requester_config config = config_of(qp);
     block_requester_retune(requester_of(qp), &config, now);
+    INVARIANTS(block_send_check(qp));
 }
 
 /* -- Completing ---------------------------------------------------------------------------------*/
@@ -77,6 +79,7 @@ static void collect(struct qp *qp)
 {
     struct block_requester *requester = requester_of(qp);
     struct work *work;
+    INVARIANTS(block_send_check(qp));
     while ((work = block_requester_completed(requester, &qp->sends)) != NULL &&
            work->status == COMPLETION_SUCCESS) {
         qp_complete_work(qp, work, COMPLETION_SUCCESS);
@@ -279,6 +282,7 @@ bool block_send_next(struct qp *qp, struct instant now, struct nic_departure *de
 {
     struct block_outgoing out;
     struct block_packet packet;
+    INVARIANTS(block_send_check(qp));
     const bool found = next_outgoing(qp, now, &out);
     if (qp->state == QP_ERR) {
         return false;
@@ -299,6 +303,7 @@ bool block_send_next(struct qp *qp, struct instant now, struct nic_departure *de
     const struct block_paths *paths = &requester_of(qp)->paths;
     departure->route =
         block_route_of(qp, out.path, paths->count, out.own_route ? 0 : paths->path[out.path].turns);
+    INVARIANTS(CHECK(departure->payload_bytes == (out.opcode == BLOCK_READ ? 0 : out.bytes)));
     departure->psn = out.number; /* For block_send_on_gather_failed. */
     return true;
 }
@@ -342,6 +347,7 @@ static void count_failure(struct qp *qp, const struct block_progress *progress)
 
 void block_send_on_answer(struct qp *qp, const struct block_arrival *arrival, struct instant now)
 {
+    INVARIANTS(block_send_check(qp));
     nic_count(qp->nic, COUNTER_block_answers_received);
     const struct block_progress progress =
         block_requester_on_answer(requester_of(qp), &qp->sends, &arrival->packet, arrival->at, now);
@@ -373,6 +379,7 @@ bool block_send_on_data(struct qp *qp, const struct block_arrival *arrival, stru
         return false;
     }
     const bool atomic = work_is_atomic(work);
+    INVARIANTS(CHECK(work->moves_pending > 0 && work_wants_response(work)));
     move->kind = packet->payload_bytes == 0 ? NIC_MOVE_NOTHING : NIC_MOVE_SCATTER;
     move->in_order = true;
     move->segment_count = 0;
@@ -478,5 +485,9 @@ void block_send_report(const struct qp *qp, struct qp_report *report)
 
 void block_send_check(const struct qp *qp)
 {
+    const struct block_sender *sender = qp->block->sender;
+    CHECK(sender->session == qp->block->ask.nonce);
+    CHECK((uint8_t *)sender->requester ==
+          (uint8_t *)qp->block->sender + line_aligned(sizeof(*sender)));
     block_requester_check(requester_of(qp), &qp->sends);
 }

@@ -16,11 +16,20 @@
  * pair: the first one is gone, or in trouble. */
 #define VAIN_NS UINT64_C(1000000000)
 
+/* A packet is measured as long as samples are missing; the shortest is known once there is one. */
+static void trips_check(const struct peer_trips *trips)
+{
+    CHECK(trips->samples <= SAMPLES);
+    CHECK(trips->samples < SAMPLES || trips->qpn == 0);
+    CHECK(trips->samples > 0 || trips->shortest_ns == 0);
+}
+
 /* -- Observations -------------------------------------------------------------------------------*/
 
 void block_watch_begin(struct qp *qp)
 {
     const bool measures = qp->nic->limits.block.auto_round_trip_ns != 0;
+    CHECK(qp->type == QP_RC && block_is_spoken(&qp->nic->limits));
     qp->watching = measures ? WATCH_ROUND_TRIPS : WATCH_LOSSES;
     qp->losses = 0;
     qp->resending = false;
@@ -50,16 +59,19 @@ void block_watch_departure(struct qp *qp, const struct nic_departure *departure,
         trips->psn = psn;
         trips->at = now;
     }
+    INVARIANTS(trips_check(trips));
 }
 
 static void end_sample(struct peer_trips *trips, struct instant now)
 {
     const uint64_t took_ns = now.ns - trips->at.ns;
+    INVARIANTS(CHECK(trips->qpn != 0 && !instant_before(now, trips->at)));
     trips->shortest_ns =
         trips->samples == 0 || took_ns < trips->shortest_ns ? took_ns : trips->shortest_ns;
     trips->samples++;
     trips->qpn = 0;
     trips->at = now;
+    INVARIANTS(trips_check(trips));
 }
 
 static void look_at_trips(struct qp *qp, struct psn unacked, struct instant now)
@@ -106,6 +118,7 @@ bool block_may_help(const struct qp *qp, struct instant now)
 
 void block_watch(struct qp *qp, struct instant now)
 {
+    INVARIANTS(CHECK(qp->watching != WATCH_NOTHING)); /* Else it costs no call. */
     if (qp->state != QP_RTS && qp->state != QP_SQD) {
         return;
     }

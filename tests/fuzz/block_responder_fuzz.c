@@ -140,6 +140,7 @@ static void connect(struct target *target, int which)
                                       .shared_receives = which == 1};
     qp->block->answer.session = true;
     qp->block->answer.nonce = SESSION;
+    qp->block->receiving = terms;
     block_receive_begin(qp, &terms);
 }
 
