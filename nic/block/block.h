@@ -18,7 +18,7 @@
  * stream of each packet), block_watch.c (is RC good enough?), block_hello.c (negotiation),
  * block_challenge.c (does the peer receive at the addresses that it named?), block_send.c (our
  * requests, on transport/block/requester.h), block_receive.c (the peer's requests, on
- * transport/block/responder.h).
+ * transport/block/responder.h), block_check.c (invariants).
  */
 #ifndef NIC_BLOCK_BLOCK_H
 #define NIC_BLOCK_BLOCK_H

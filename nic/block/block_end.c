@@ -12,7 +12,7 @@ void block_receive_withdraw(struct qp *qp)
     }
     block_responder_withdraw(&receiver->stream);
     block_drop_receives(qp);
-    CHECK(receiver->stream.chain.count == 0 && receiver->open_count == 0);
+    INVARIANTS(CHECK(receiver->stream.chain.count == 0 && receiver->open_count == 0));
     if (qp->state != QP_ERR || !qp->last_words) {
         receiver->stream.answer_due = false;
         receiver->reads_count = 0;
@@ -29,7 +29,7 @@ void block_receive_withdraw(struct qp *qp)
 void block_withdraw(struct qp *qp)
 {
     struct block_streams *streams = qp->block;
-    CHECK(qp->engine == ENGINE_RC_OR_BLOCKS);
+    INVARIANTS(CHECK(qp->engine == ENGINE_RC_OR_BLOCKS));
     if (streams->answer.session) {
         block_receive_withdraw(qp);
     }

@@ -90,7 +90,7 @@ static struct block_taken *outermost(struct block_receiver *receiver, bool last)
 
 static void give_up(struct block_receiver *receiver, struct block_taken *taken)
 {
-    CHECK(taken->used && receiver->open_count > 0);
+    INVARIANTS(CHECK(taken->used && receiver->open_count > 0));
     taken->used = false;
     receiver->open_count--;
 }
