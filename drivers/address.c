@@ -76,6 +76,7 @@ static bool add(struct address_set *set, union socket_address *address, uint32_t
     if (fd < 0) {
         return false;
     }
+    CHECK(set->count < ADDRESS_MAX);
     set->entries[set->count++] = (struct address){.gid = gid_of(address),
                                                   .interface_index = interface_index,
                                                   .loopback = true,
@@ -189,6 +190,7 @@ static bool add_shared(struct address_set *set, union socket_address *address, c
         errno = EADDRINUSE;
         return false;
     }
+    CHECK(set->count < ADDRESS_MAX && set->words < ADDRESS_WORDS_MAX);
     set->entries[set->count++] = (struct address){.gid = gid,
                                                   .interface_index = index,
                                                   .interface_bytes = mtu_bytes,
@@ -210,6 +212,7 @@ static bool claim_slot(struct address_set *set, char *error, size_t error_bytes)
     if (!share_claim_slot(shares, set->count, error, error_bytes)) {
         return false;
     }
+    CHECK(!set->shared && shares[0]->slot < SHARE_SLOTS);
     set->shared = true;
     set->slot = shares[0]->slot;
     for (uint32_t i = 0; i < set->count; i++) {
@@ -237,6 +240,7 @@ static bool add_name(struct address_set *set, union socket_address *address,
     if (claim < 0) {
         return false;
     }
+    CHECK(set->count < ADDRESS_MAX);
     set->entries[set->count++] = (struct address){
         .gid = gid, .interface_index = interface_index, .loopback = true, .fd = -1, .claim = claim};
     return true;

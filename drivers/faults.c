@@ -265,6 +265,19 @@ struct fault_decision faults_decide(struct faults *faults, uint32_t count)
 
 /* -- Packets that are held ----------------------------------------------------------------------*/
 
+/* Records lie from `first` to `end`, which only grow; all before `next` wait for nothing but the
+ * number of packets that pass. */
+static void queue_check(const struct queue *queue)
+{
+    CHECK(queue->first <= queue->next && queue->next <= queue->end);
+    CHECK(queue->end - queue->first <= FAULTS_HELD_BYTES);
+    CHECK(queue->ring != NULL || queue->end == 0);
+    CHECK(queue->reordered_count <= REORDERED_MAX && queue->reordered_count <= queue->waiting);
+    for (uint32_t i = 0; i < queue->reordered_count; i++) {
+        CHECK(queue->reordered[i]->reordered && !queue->reordered[i]->taken);
+    }
+}
+
 static struct held *held_at(const struct queue *queue, uint64_t place)
 {
     return (struct held *)(void *)(queue->ring + place % FAULTS_HELD_BYTES);
@@ -294,6 +307,7 @@ bool faults_hold(struct faults *faults, const struct faults_packet *packet, stru
     struct queue *queue = &faults->queue;
     const uint32_t count = (uint32_t)packet->headers_bytes + packet->payload_bytes;
     CHECK(count <= BLOCK_PACKET_BYTES_MAX);
+    INVARIANTS(queue_check(queue));
     /* The number is drawn also without room: the faults of later packets must not depend on
      * that. */
     const uint64_t passing =
@@ -317,6 +331,7 @@ bool faults_hold(struct faults *faults, const struct faults_packet *packet, stru
         queue->reordered[queue->reordered_count++] = held;
     }
     queue->waiting++;
+    INVARIANTS(queue_check(queue));
     return true;
 }
 
@@ -367,6 +382,7 @@ void faults_take(struct faults *faults)
         }
     }
     queue->due = NULL;
+    INVARIANTS(queue_check(queue));
 }
 
 void faults_settle(struct faults *faults)
@@ -378,6 +394,7 @@ void faults_settle(struct faults *faults)
     if (queue->next < queue->first) {
         queue->next = queue->first;
     }
+    INVARIANTS(queue_check(queue));
 }
 
 const struct faults_packet *faults_each_held(const struct faults *faults, uint64_t *at)

@@ -5,6 +5,18 @@
 
 #define BUCKETS_MIN 64
 
+/* Each link is in a bucket, and in the list of held or of idle links. */
+static void table_check(const struct link_table *table)
+{
+    CHECK((table->buckets == NULL) == (table->bucket_count == 0));
+    CHECK((table->bucket_count & (table->bucket_count - 1)) == 0);
+    CHECK(table->idle_count <= table->count);
+    list_check(&table->held);
+    list_check(&table->idle);
+    CHECK(list_empty(&table->idle) == (table->idle_count == 0));
+    CHECK(list_empty(&table->held) == (table->idle_count == table->count));
+}
+
 void link_table_init(struct link_table *table)
 {
     *table = (struct link_table){.idle_max = 2 * LINKS_IDLE};
@@ -88,6 +100,7 @@ struct link *link_table_find(const struct link_table *table, const struct link_n
 
 bool link_table_add(struct link_table *table, struct link *link)
 {
+    CHECK(link->holders == 0 && link->routes == 0 && list_empty(&link->member));
     /* Without memory for more buckets there are more links in each. */
     if (table->count == table->bucket_count && !grow(table) && table->bucket_count == 0) {
         return false;
@@ -96,6 +109,7 @@ bool link_table_add(struct link_table *table, struct link *link)
     table->count++;
     list_append(&table->idle, &link->member);
     table->idle_count++;
+    INVARIANTS(table_check(table));
     return true;
 }
 
@@ -104,15 +118,19 @@ void link_table_remove(struct link_table *table, struct link *link)
     struct link **at = bucket_of(table, &link->peer, link->slot);
     while (*at != link) {
         at = &(*at)->next;
+        CHECK(*at != NULL); /* It is in this table. */
     }
     *at = link->next;
     table->count--;
     table->idle_count -= link->holders == 0;
     list_remove(&link->member);
+    INVARIANTS(table_check(table));
 }
 
 void link_table_hold(struct link_table *table, struct link *link)
 {
+    INVARIANTS(table_check(table));
+    INVARIANTS(CHECK(!list_empty(&link->member))); /* It is in a table. */
     if (link->holders++ == 0) {
         list_remove(&link->member);
         list_append(&table->held, &link->member);
@@ -123,6 +141,7 @@ void link_table_hold(struct link_table *table, struct link *link)
 void link_table_release(struct link_table *table, struct link *link)
 {
     CHECK(link->holders > 0);
+    INVARIANTS(table_check(table));
     if (--link->holders == 0) {
         link->connected = false;
         list_remove(&link->member);
@@ -155,4 +174,5 @@ void link_table_note_swept(struct link_table *table)
 {
     const uint32_t more = table->idle_count > LINKS_IDLE ? table->idle_count : LINKS_IDLE;
     table->idle_max = table->idle_count + more;
+    INVARIANTS(table_check(table));
 }

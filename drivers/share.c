@@ -180,7 +180,9 @@ enum outcome {
 
 static enum outcome bind_all(struct share *share, const struct sockaddr *address, socklen_t bytes)
 {
+    CHECK(share->listener < 0);
     for (uint32_t i = 0; i <= SHARE_SOCKETS; i++) {
+        CHECK(share->sockets[i] < 0); /* An open one would be lost. */
         share->sockets[i] = bind_one(address, bytes, i == 0);
         if (share->sockets[i] < 0) {
             return errno == EADDRINUSE ? OUTCOME_TAKEN
@@ -229,6 +231,7 @@ static enum outcome take_descriptors(struct share *share, int member)
         return OUTCOME_FOREIGN;
     }
     if (received == (ssize_t)sizeof(magic) && magic == MAGIC_DESCRIPTORS && count == FD_COUNT) {
+        CHECK(share->listener < 0);
         share->listener = fds[0];
         memcpy(share->sockets, fds + 1, sizeof(share->sockets));
         return OUTCOME_JOINED;
@@ -263,6 +266,7 @@ static enum outcome ask_member(struct share *share)
 void share_admit(const struct share *share)
 {
     int fds[FD_COUNT];
+    CHECK(share->listener >= 0);
     fds[0] = share->listener;
     memcpy(fds + 1, share->sockets, sizeof(share->sockets));
     int newcomer;
@@ -406,6 +410,7 @@ bool share_exists(const struct gid *gid)
 
 bool share_has_slot(const struct gid *gid, uint32_t slot)
 {
+    CHECK(slot < SHARE_SLOTS);
     const struct local_name name = local_name("slot/", gid, (int)slot);
     return anyone_at(&name);
 }
@@ -414,6 +419,19 @@ bool share_has_unread(const struct share *share, uint32_t slot)
 {
     int bytes = 0;
     return ioctl(share->sockets[slot % SHARE_SOCKETS], FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/* Connections lead to other members, each to another one. */
+void share_check(const struct share *share)
+{
+    CHECK(share->slot < SHARE_SLOTS && share->next_connection < SHARE_CONNECTIONS);
+    for (uint32_t i = 0; i < SHARE_CONNECTIONS; i++) {
+        const struct share_connection *one = &share->connections[i];
+        CHECK(one->fd < 0 || one->slot < SHARE_SLOTS);
+        for (uint32_t k = 0; k < i && one->fd >= 0; k++) {
+            CHECK(share->connections[k].fd < 0 || share->connections[k].slot != one->slot);
+        }
+    }
 }
 
 int share_own_socket(const struct share *share)
@@ -456,6 +474,7 @@ static bool claim(struct share *const *shares, uint32_t count, uint32_t slot)
 static bool open_mail(struct share *share)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = share->slot_listener};
+    CHECK(share->slot_listener >= 0);
     share->mail = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
     return share->mail >= 0 &&
            epoll_ctl(share->mail, EPOLL_CTL_ADD, share->slot_listener, &event) == 0;
@@ -489,6 +508,7 @@ static const char *no_room(struct share *const *shares, uint32_t count)
 
 bool share_claim_slot(struct share *const *shares, uint32_t count, char *error, size_t error_bytes)
 {
+    CHECK(count > 0); /* Of no address, every slot is free. */
     uint32_t drawn;
     random_draw(&drawn, sizeof(drawn));
     bool claimed = false;
@@ -502,6 +522,7 @@ bool share_claim_slot(struct share *const *shares, uint32_t count, char *error, 
         }
     }
     for (uint32_t i = 0; i < count && claimed; i++) {
+        CHECK(shares[i]->slot == shares[0]->slot); /* A queue pair has one number. */
         claimed = open_mail(shares[i]);
     }
     if (!claimed) {

@@ -76,6 +76,9 @@ bool share_has_slot(const struct gid *gid, uint32_t slot);
 /* Do datagrams for the process of that slot lie unread? */
 bool share_has_unread(const struct share *share, uint32_t slot);
 
+/* A member that has a slot. */
+void share_check(const struct share *share);
+
 int share_own_socket(const struct share *share);
 int share_common_socket(const struct share *share);
 

@@ -42,6 +42,7 @@ static void dismiss(struct share_connection *connection)
 static struct share_connection *connect_to(struct share *share, uint32_t slot,
                                            enum share_fate *fate)
 {
+    INVARIANTS(CHECK(connection_to(share, slot) == NULL));
     const struct local_name name = local_name("slot/", &share->gid, (int)slot);
     pid_t pid;
     const int fd = local_dial(&name, &pid);
@@ -55,6 +56,7 @@ static struct share_connection *connect_to(struct share *share, uint32_t slot,
     share->next_connection = (share->next_connection + 1) % SHARE_CONNECTIONS;
     dismiss(connection);
     *connection = (struct share_connection){.fd = fd, .slot = slot};
+    INVARIANTS(share_check(share));
     return connection;
 }
 
@@ -62,6 +64,8 @@ enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *ha
                               size_t bytes)
 {
     enum share_fate fate = SHARE_NOBODY;
+    INVARIANTS(share_check(share));
+    INVARIANTS(CHECK(slot < SHARE_SLOTS && bytes >= sizeof(struct share_handover)));
     struct share_connection *connection = connection_to(share, slot);
     /* A connection that was kept may lead to a process that is gone: then we try once more. */
     for (int tries = 0; tries < 2; tries++) {
@@ -114,6 +118,7 @@ bool share_handover_is_whole(const uint8_t *bytes, size_t count)
 size_t share_collect(struct share *share, void *handover, size_t bytes_max)
 {
     struct epoll_event event;
+    INVARIANTS(CHECK(share->mail >= 0 && share->slot_listener >= 0));
     while (system_epoll(share->mail, &event, 1) == 1) {
         if (event.data.fd == share->slot_listener) {
             if (!accept_connections(share)) {

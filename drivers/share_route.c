@@ -11,6 +11,7 @@
 
 static struct share_route to_slot(uint32_t own_slot, uint32_t slot)
 {
+    INVARIANTS(CHECK(slot < SHARE_SLOTS && own_slot < SHARE_SLOTS));
     return slot == own_slot ? (struct share_route){.mine = true}
                             : (struct share_route){.slot = slot};
 }

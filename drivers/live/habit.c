@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "drivers/live/habit.h"
 
+#include "base/check.h"
+
 void habit_init(struct habit *habit, uint32_t batch)
 {
     *habit = (struct habit){
@@ -11,8 +13,21 @@ void habit_init(struct habit *habit, uint32_t batch)
     };
 }
 
+/* Belief is lost by a factor, up to a limit; a post that waits has room in the batch. */
+static void habit_check(const struct habit *habit)
+{
+    CHECK(habit->driver <= HABIT_POLLED);
+    CHECK(habit->polls_to_believe >= HABIT_POLLS_TO_BELIEVE &&
+          habit->polls_to_believe < HABIT_POLLS_TO_BELIEVE_MAX * HABIT_BELIEF_LOST_FACTOR);
+    CHECK(habit->posts.to_believe >= HABIT_POSTS_TO_BELIEVE &&
+          habit->posts.to_believe < HABIT_POLLS_TO_BELIEVE_MAX * HABIT_BELIEF_LOST_FACTOR);
+    CHECK(habit->posts.waiting == 0 || habit->posts.waiting < habit->batch);
+    CHECK(habit->rounds_without_udp < HABIT_ROUNDS_PER_UDP);
+}
+
 void habit_time_poll(struct habit *habit, struct instant now)
 {
+    INVARIANTS(habit_check(habit));
     const bool soon = now.ns - habit->posts.at.ns < HABIT_POST_POLLED_NS;
     habit->posts.streak = soon ? habit->posts.streak : 0;
     habit->posts.together = habit->posts.streak >= habit->posts.to_believe;
@@ -20,6 +35,7 @@ void habit_time_poll(struct habit *habit, struct instant now)
 
 bool habit_will_block(struct habit *habit)
 {
+    INVARIANTS(habit_check(habit));
     const bool drove = habit->driver == HABIT_POLLED;
     habit->idle_polls = 0;
     habit->polls = 0;
@@ -37,6 +53,7 @@ static void want_more(uint32_t *to_believe)
 
 void habit_stopped(struct habit *habit)
 {
+    INVARIANTS(habit_check(habit));
     habit->driver = HABIT_WATCHED;
     habit->polls = 0;
     /* Requests waited for a poll that did not come. */
@@ -50,6 +67,7 @@ void habit_stopped(struct habit *habit)
 void habit_was_missed(struct habit *habit)
 {
     want_more(&habit->polls_to_believe);
+    INVARIANTS(habit_check(habit));
 }
 
 enum habit_fetch habit_fetches(const struct habit *habit, bool more, uint32_t bytes)
@@ -69,6 +87,7 @@ bool habit_looks_at_udp(struct habit *habit, bool used)
 {
     const bool looks = used || ++habit->rounds_without_udp >= HABIT_ROUNDS_PER_UDP;
     habit->rounds_without_udp = looks ? 0 : habit->rounds_without_udp;
+    INVARIANTS(habit_check(habit));
     return looks;
 }
 

@@ -275,6 +275,7 @@ static bool watch_all(struct live *live)
 /* Undoes watch_all, so that a program may try again. */
 static void unwatch(struct live *live)
 {
+    CHECK(!live->thread.started); /* It sleeps on what is closed here. */
     descriptor_close(live->thread.poll_fd);
     descriptor_close(live->thread.wake_fd);
     descriptor_close(live->thread.stat_fd);
@@ -315,6 +316,7 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
         return false;
     }
     pthread_setname_np(live->thread.id, "nonic");
+    CHECK(live->thread.poll_fd >= 0 && live->thread.wake_fd >= 0);
     live->thread.started = true;
     return true;
 }

@@ -39,6 +39,7 @@ bool live_cm_open(struct live *live, uint64_t seed)
     const bool shared = live->addresses.shared;
     const struct service_owner self = {.gid = live->addresses.entries[0].gid,
                                        .slot = shared ? (int)live->addresses.slot : LOCAL_NO_SLOT};
+    CHECK(live->manager.cm == NULL && live->addresses.count > 0);
     live->manager.cm = calloc(1, sizeof(*live->manager.cm));
     if (live->manager.cm == NULL) {
         return false;
@@ -395,6 +396,7 @@ void live_cm_settle(struct live *live)
 {
     INVARIANTS(live_check_locked(live));
     const struct live_cm_listener *listener = &live->manager.listener;
+    CHECK(live->manager.cm != NULL);
     const bool answered = take_answers(live), put = put_questions(live);
     struct cm_mad mad;
     while (cm_next_message(&live->manager.cm->cm, &mad)) {

@@ -62,10 +62,23 @@ static bool read_request(const struct live_mad *mad, struct request *request)
     return cm_addresses_decode(request->message.private_data, &request->addresses);
 }
 
+/* A request waits in the list of all, and in that of its port, which is there as long as one
+ * waits for it. */
+static void parked_check(const struct live *live, const struct parked *parked)
+{
+    CHECK(live->manager.parked_count >= 1 && live->manager.parked_count <= PARKED_MAX);
+    CHECK(!list_empty(&live->manager.lookups) && !list_empty(&parked->lookup->parked));
+    CHECK(parked->mad.headers_bytes <= sizeof(parked->mad.headers));
+    CHECK(parked->mad.bytes == CM_MAD_BYTES);
+    list_check(&parked->node);
+    list_check(&parked->fellow);
+}
+
 /* Frees a request, and its lookup with the last one. */
 static void forget(struct live *live, struct parked *parked)
 {
     struct lookup *lookup = parked->lookup;
+    INVARIANTS(parked_check(live, parked));
     list_remove(&parked->node);
     list_remove(&parked->fellow);
     live->manager.parked_count--;
@@ -191,6 +204,7 @@ static bool park(struct live *live, const struct live_mad *mad, struct lookup *l
     list_append(&live->manager.parked, &parked->node);
     list_append(&lookup->parked, &parked->fellow);
     live->manager.parked_count++;
+    INVARIANTS(parked_check(live, parked));
     return true;
 }
 
@@ -208,6 +222,7 @@ static void judge_here(struct live *live, const struct live_mad *mad, const stru
 static bool hand_on(struct live *live, const struct live_mad *mad, int slot)
 {
     uint8_t bytes[ROCE_HEADERS_BYTES_MAX + CM_MAD_BYTES];
+    CHECK(slot != (int)live->addresses.slot && mad->headers_bytes <= sizeof(mad->headers));
     memcpy(bytes, mad->headers, mad->headers_bytes);
     memcpy(bytes + mad->headers_bytes, mad->mad, sizeof(mad->mad));
     const struct udp_datagram datagram = {
@@ -230,6 +245,7 @@ static void settle(struct live *live, struct lookup *lookup, bool found,
                         owner->slot != (int)live->addresses.slot &&
                         gid_equal(&owner->gid, &live->addresses.entries[0].gid);
     bool last;
+    CHECK(!list_empty(&lookup->parked)); /* Else it would have gone. */
     do {
         struct parked *parked = CONTAINER_OF(lookup->parked.next, struct parked, fellow);
         struct request request;
@@ -301,4 +317,5 @@ void live_cm_forget_routes(struct live *live)
     while (!list_empty(&live->manager.parked)) {
         forget(live, CONTAINER_OF(live->manager.parked.next, struct parked, node));
     }
+    CHECK(live->manager.parked_count == 0 && list_empty(&live->manager.lookups));
 }

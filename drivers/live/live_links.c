@@ -65,9 +65,18 @@ static void mark_wanted(struct live *live, bool wanted)
     }
 }
 
+/* A number is one link's, and blocks go over UDP alone. */
+static void number_check(const struct live *live, const struct link *link)
+{
+    CHECK(link->kind == LINK_UDP && link->number <= LIVE_NUMBERS_MAX);
+    CHECK(link->number == 0 ||
+          (live->links.numbers[link->number / 64] >> link->number % 64 & 1) != 0);
+}
+
 /* Takes the number back, so that another link may get it. */
 static void free_number(struct live *live, struct link *link)
 {
+    INVARIANTS(number_check(live, link));
     if (link->number != 0) {
         nic_forget_peer(live->nic, link->number);
         live->links.numbers[link->number / 64] &= ~(UINT64_C(1) << link->number % 64);
@@ -88,13 +97,17 @@ uint32_t live_free_number(const struct live *live)
 
 void live_take_number(struct live *live, struct link *link, uint32_t number)
 {
+    CHECK(link->number == 0 && number >= 1 && number <= LIVE_NUMBERS_MAX);
+    CHECK((live->links.numbers[number / 64] >> number % 64 & 1) == 0);
     live->links.numbers[number / 64] |= UINT64_C(1) << number % 64;
     link->number = number;
+    INVARIANTS(number_check(live, link));
 }
 
 static void drop_shared(struct live *live, struct link *link)
 {
     struct live_shared *shared = CONTAINER_OF(link, struct live_shared, link);
+    CHECK(link->kind == LINK_SHARED);
     link_table_remove(&live->links.shared, link);
     for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
         if (shared->slots[i].link != NULL) {
@@ -107,7 +120,9 @@ static void drop_shared(struct live *live, struct link *link)
 /* A queue pair that still waits for room here has another destination by now. */
 static void drop(struct live *live, struct link *link)
 {
+    CHECK(link->holders == 0 && link->routes == 0);
     nic_unpark(live->nic, &link->parked);
+    CHECK(list_empty(&link->parked));
     list_remove(&link->waiting);
     switch (link->kind) {
     case LINK_UDP:

@@ -41,9 +41,21 @@ static void follow(struct live *live, uint32_t index)
     }
 }
 
+/* Each address of the device is followed, and only a watch keeps them up to date. */
+static void port_check(const struct live *live)
+{
+    CHECK(live->port.interfaces.count == live->addresses.count);
+    CHECK(live_gid_count(live) <= LIVE_GIDS_MAX);
+    CHECK(!atomic_load(&live->port.told) || live->port.watch != NULL);
+    for (uint32_t i = 0; i < live->port.name_count; i++) {
+        CHECK(live->port.named[i] < live->addresses.count);
+    }
+}
+
 static void publish(struct live *live)
 {
     const struct interfaces *interfaces = &live->port.interfaces;
+    INVARIANTS(port_check(live));
     uint32_t present = 0;
     for (uint32_t i = 0; i < interfaces->count; i++) {
         present |= (uint32_t)interfaces->addresses[i].present << i;
@@ -223,6 +235,7 @@ static int open_watch(struct live *live, struct interfaces *now)
         free(watch);
         return reason != 0 ? reason : EPROTO;
     }
+    CHECK(live->port.watch == NULL); /* Its descriptor would be lost. */
     live->port.watch = watch;
     return 0;
 }
@@ -269,6 +282,7 @@ static void explain_silence(void)
 /* 0 or an errno. */
 static int listen_to_watch(const struct live *live)
 {
+    CHECK(live->thread.poll_fd >= 0 && live->port.watch->fd >= 0);
     struct epoll_event event = {.events = EPOLLIN, .data.fd = live->port.watch->fd};
     return epoll_ctl(live->thread.poll_fd, EPOLL_CTL_ADD, live->port.watch->fd, &event) == 0
                ? 0
@@ -303,6 +317,7 @@ void live_port_on_time(struct live *live)
 
 void live_port_serve(struct live *live)
 {
+    CHECK(live->port.watch != NULL);
     uint32_t changes;
     while (interface_watch_next(live->port.watch, &live->port.interfaces, &changes)) {
         tell(live, changes);

@@ -99,6 +99,7 @@ static bool look_once(struct live *live, struct link *link)
     const bool unread = look_at_socket(live, CONTAINER_OF(link, struct udp_link, link));
     const bool blind = !unread && shortage_is(errno);
     reading->blind = blind ? (uint8_t)(reading->blind + (reading->blind < BLIND_MAX)) : 0;
+    CHECK(reading->blind <= BLIND_MAX);
     return unread || (blind && reading->blind < BLIND_MAX);
 }
 

@@ -162,6 +162,7 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
     if (live->capture != NULL || live->faults != NULL) {
         return transmit_watched(live, by_route(live, link, departure), departure);
     }
+    INVARIANTS(CHECK(link->kind != LINK_SHARED)); /* Each packet goes to one process. */
     if (link->kind == LINK_UDP) {
         return udp_port_transmit(&live->udp, by_route(live, link, departure), departure);
     }
@@ -193,6 +194,7 @@ static void look_again(struct live *live, struct link *link)
 /* Parks a queue pair until the link has room. */
 static void park(struct live *live, struct qp *qp, struct link *link)
 {
+    INVARIANTS(CHECK(!link->lost)); /* A lost link always has room. */
     nic_park(live->nic, qp, &link->parked, live->now);
     if (list_empty(&link->waiting)) {
         list_append(&live->links.waiting, &link->waiting);

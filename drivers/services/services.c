@@ -47,8 +47,20 @@ struct question {
     struct service_owner owner;
 };
 
+/* An owner is being asked (`fd`), or will be asked again, or the question is answered. */
+static void question_check(const struct question *question)
+{
+    CHECK(question->fd < 0 || !question->answered);
+    CHECK(question->answered || !question->found);
+    CHECK(question->pause_ns >= RETRY_NS && question->pause_ns <= RETRY_NS_MAX);
+    CHECK(question->lost <= LOST_MAX);
+    CHECK(!instant_before(question->believed_at, question->asked_at));
+    list_check(&question->node);
+}
+
 static void drop_question(struct services *services, struct question *question)
 {
+    INVARIANTS(question_check(question));
     list_remove(&question->node);
     services_let_go(services, &question->fd, true);
     free(question);
@@ -146,6 +158,7 @@ static void settle(struct services *services, struct question *question, bool fo
     question->answered = true;
     question->found = found;
     services_let_go(services, &question->fd, true);
+    INVARIANTS(question_check(question));
 }
 
 /* Nobody serves the port: the question is settled, or is asked again later. */
@@ -160,6 +173,7 @@ static void note_nobody(struct services *services, struct question *question)
     const uint64_t longer_ns = 2 * question->pause_ns;
     question->pause_ns = longer_ns < RETRY_NS_MAX ? longer_ns : RETRY_NS_MAX;
     question->retry_at = instant_before(next, question->believed_at) ? next : question->believed_at;
+    INVARIANTS(question_check(question));
 }
 
 int services_dial(const struct service_name *name, uid_t *user)
@@ -208,6 +222,7 @@ static int dial_owner(const struct question *question)
 
 static void put(struct services *services, struct question *question, struct instant now)
 {
+    CHECK(question->fd < 0 && !question->answered); /* It is asked once at a time. */
     question->put_at = now;
     const int fd = dial_owner(question);
     if (fd >= 0 && services_watch(services, fd, question)) {
@@ -243,6 +258,7 @@ static enum service_answer ask(struct services *services, uint16_t port_space,
         return SERVICE_NOBODY;
     }
     list_append(&services->questions, &question->node);
+    INVARIANTS(question_check(question));
     return SERVICE_ASKED;
 }
 
@@ -281,6 +297,7 @@ bool services_next_answer(struct services *services, void **context, bool *found
             *context = question->context;
             *found = question->found;
             *owner = question->owner;
+            INVARIANTS(question_check(question));
             drop_question(services, question);
             return true;
         }
@@ -303,6 +320,7 @@ struct instant services_deadline(const struct services *services)
 
 void services_on_time(struct services *services, struct instant now)
 {
+    INVARIANTS(list_check(&services->questions));
     struct list *head = &services->questions;
     for (struct list *node = head->next; node != head; node = node->next) {
         struct question *question = CONTAINER_OF(node, struct question, node);
@@ -350,6 +368,7 @@ static void answer_at(const struct services *services, int listener, bool owner)
 
 static void answer_all(const struct services *services, const struct service *service)
 {
+    CHECK(service->services == services);
     for (size_t i = 0; i < COUNT_OF(service->doors); i++) {
         if (service->doors[i] >= 0) {
             answer_at(services, service->doors[i], service->any);
@@ -438,6 +457,8 @@ bool services_ask(uint16_t port_space, uint16_t port, struct service_owner *owne
 
 static void take_answer(struct services *services, struct question *question)
 {
+    CHECK(question->fd >= 0);
+    INVARIANTS(question_check(question));
     /* The socket is readable: there is an answer, or the owner is gone. */
     const enum reply reply = read_answer(question->fd, &question->owner, MSG_DONTWAIT);
     if (reply == REPLY_OWNER) {
@@ -461,6 +482,8 @@ static void take_answer(struct services *services, struct question *question)
 void services_serve(struct services *services)
 {
     struct epoll_event events[16];
+    INVARIANTS(list_check(&services->claims));
+    INVARIANTS(list_check(&services->questions));
     const int count = epoll_wait(services->fd, events, COUNT_OF(events), 0);
     for (int i = 0; i < count; i++) {
         bool is_claim = false;

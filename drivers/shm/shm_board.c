@@ -94,6 +94,7 @@ void shm_port_publish_region(struct shm_port *port, const struct region *region)
     if (entry == NULL) {
         return; /* No room: the region is reached through the ring only. */
     }
+    CHECK(region->key != 0); /* That is a free place. */
     SET(entry->access, view.access & REACH_DIRECT);
     SET(entry->domain, number_of(port, region->pd));
     SET(entry->start, view.start);
@@ -105,6 +106,7 @@ void shm_port_publish_region(struct shm_port *port, const struct region *region)
 /* Numbers of publications come again after 2^24 others of this process. */
 static uint32_t next_state(struct shm_port *port)
 {
+    CHECK(port->states <= SHM_STATE_MAX);
     port->states = port->states == SHM_STATE_MAX ? 1 : port->states + 1;
     return port->states;
 }
@@ -115,6 +117,9 @@ static void fill_qp(struct shm_port *port, struct shm_board_qp *entry, const str
     uint64_t peer[2];
     memcpy(peer, &view.peer, sizeof(peer));
     const uint32_t mtu = (uint32_t)path_mtu_of(view.terms.mtu_bytes);
+    /* Each has its bits in a word that peers read. */
+    CHECK(view.peer_number <= ROCE_24_BITS && mtu <= 7);
+    CHECK(view.terms.reads <= UINT32_MAX >> SHM_READS_SHIFT);
     SET(entry->grant,
         view.peer_number | (view.granted & REACH_DIRECT) << SHM_GRANT_SHIFT | mtu << SHM_MTU_SHIFT);
     SET(entry->domain, number_of(port, qp_pd(qp)));
@@ -136,6 +141,7 @@ void shm_port_publish_qp(struct shm_port *port, const struct qp *qp)
         CHECK(number != qp_number(qp));
         if (number == 0) {
             fill_qp(port, entry, qp);
+            CHECK(atomic_load_explicit(&entry->domain, memory_order_relaxed) != 0);
             atomic_store_explicit(&entry->number, qp_number(qp), memory_order_release);
             return;
         }

@@ -28,6 +28,10 @@
 
 #define DIALS 3
 
+/* A hello follows its call at once. So if there are more callers than this, the oldest one sends no
+ * hello, and must not hold a descriptor of this process for ever. */
+#define CALLERS_MAX 64
+
 /* -- Opening and closing ------------------------------------------------------------------------*/
 
 static bool watch(struct shm_port *port, int fd, enum shm_watch *about)
@@ -122,6 +126,7 @@ struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, si
 
 static void hang_up(struct shm_port *port, struct shm_link *link)
 {
+    CHECK(link->ring != NULL && link->socket >= 0);
     link->link.lost = true;
     unwatch_and_close(port, link->socket);
     user_process_close(&link->process);
@@ -146,6 +151,7 @@ void shm_link_lose(struct shm_port *port, struct shm_link *link)
 void shm_port_drop(struct shm_port *port, struct link *base)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
+    CHECK(base->kind == LINK_SHM && base->lost == (link->ring == NULL));
     link_table_remove(&port->links, base);
     list_remove(&link->dirty);
     if (!base->lost) {
@@ -156,6 +162,7 @@ void shm_port_drop(struct shm_port *port, struct link *base)
 
 void shm_inbound_break(struct shm_port *port, struct shm_inbound *inbound)
 {
+    CHECK(!inbound->broken); /* It is counted once. */
     inbound->broken = true;
     port->counters.rings_broken++;
     shutdown(inbound->socket, SHUT_WR);
@@ -163,11 +170,20 @@ void shm_inbound_break(struct shm_port *port, struct shm_inbound *inbound)
 
 void shm_inbound_close(struct shm_port *port, uint32_t index)
 {
+    CHECK(index < port->inbound_count);
     struct shm_inbound *inbound = port->inbound[index];
     unwatch_and_close(port, inbound->socket);
     munmap(inbound->ring, sizeof(*inbound->ring));
     free(inbound);
     port->inbound[index] = port->inbound[--port->inbound_count];
+}
+
+/* Processes that have not sent their hello: the oldest goes first when there are too many. */
+static void callers_check(const struct shm_port *port)
+{
+    list_check(&port->callers);
+    CHECK(list_empty(&port->callers) == (port->caller_count == 0));
+    CHECK(port->caller_count <= CALLERS_MAX);
 }
 
 static void drop_caller(struct shm_port *port, struct shm_caller *caller, bool hang_up)
@@ -178,6 +194,7 @@ static void drop_caller(struct shm_port *port, struct shm_caller *caller, bool h
     list_remove(&caller->node);
     port->caller_count--;
     free(caller);
+    INVARIANTS(callers_check(port));
 }
 
 void shm_port_close(struct shm_port *port)
@@ -190,6 +207,7 @@ void shm_port_close(struct shm_port *port)
         shm_port_drop(port, link);
     }
     link_table_close(&port->links);
+    CHECK(list_empty(&port->dirty) && port->caller_count == 0);
     while (port->inbound_count > 0) {
         shm_inbound_close(port, port->inbound_count - 1);
     }
@@ -231,6 +249,7 @@ int shm_port_fd(const struct shm_port *port)
 
 static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
 {
+    CHECK(link->link.lost && link->ring == NULL && link->board == NULL);
     link->watch = SHM_WATCH_LINK;
     const struct local_name name = shm_name(SHM_LAYOUT, &link->link.peer, link->link.slot);
     pid_t pid;
@@ -276,6 +295,7 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
     link->revived = only != 0;
     link->link.reading = (struct link_reading){0};
     link->link.lost = false;
+    CHECK(link->socket >= 0 && link->ring != NULL);
     return true;
 }
 
@@ -392,9 +412,6 @@ bool shm_link_is_answered_by_ring(struct shm_port *port, const struct link *base
 
 /* -- Being connected to -------------------------------------------------------------------------*/
 
-/* A hello follows its call at once. So if there are more callers than this, the oldest one sends no
- * hello, and must not hold a descriptor of this process for ever. */
-#define CALLERS_MAX       64
 #define CALLERS_IN_A_TURN 16
 
 static void add_caller(struct shm_port *port, struct shm_caller *caller)
@@ -405,6 +422,7 @@ static void add_caller(struct shm_port *port, struct shm_caller *caller)
     }
     list_append(&port->callers, &caller->node);
     port->caller_count++;
+    INVARIANTS(callers_check(port));
 }
 
 static void take_caller(struct shm_port *port, int fd)
@@ -444,6 +462,7 @@ static bool add_inbound(struct shm_port *port, struct shm_inbound *inbound)
         port->inbound = grown;
         port->inbound_max = max;
     }
+    CHECK(port->inbound_count < port->inbound_max && inbound->ring != NULL);
     port->inbound[port->inbound_count++] = inbound;
     return true;
 }
@@ -508,6 +527,7 @@ static enum greeting greet(struct shm_port *port, int socket)
 
 static void serve_caller(struct shm_port *port, struct shm_caller *caller)
 {
+    CHECK(port->caller_count > 0 && caller->socket >= 0);
     const enum greeting greeting = greet(port, caller->socket);
     port->counters.callers_refused += greeting == GREETING_REFUSED;
     if (greeting != GREETING_LATER) {
@@ -534,6 +554,7 @@ static bool drain(int socket)
 
 static void serve_inbound(struct shm_port *port, struct shm_inbound *inbound)
 {
+    CHECK(inbound->watch == SHM_WATCH_INBOUND && !inbound->hung_up);
     if (!drain(inbound->socket)) {
         /* Packets that the peer sent before it went are still delivered. */
         inbound->hung_up = true;
@@ -543,6 +564,7 @@ static void serve_inbound(struct shm_port *port, struct shm_inbound *inbound)
 
 static void serve_link(struct shm_port *port, struct shm_link *link)
 {
+    CHECK(!link->link.lost && link->ring != NULL);
     struct shm_mark mark;
     int fd = -1;
     uint32_t fds = 1;

@@ -43,6 +43,13 @@ uint64_t shm_port_withdrawals(const struct shm_port *port)
     return port->withdrawals;
 }
 
+/* A look settles no more than there was at that time. */
+static void settled_check(const struct shm_port *port, const struct shm_inbound *inbound)
+{
+    CHECK(inbound->settled <= inbound->looked_at);
+    CHECK(inbound->looked_at <= port->withdrawals);
+}
+
 /* One look at a window. */
 static void look(const struct shm_port *port, struct shm_inbound *inbound)
 {
@@ -56,6 +63,7 @@ static void look(const struct shm_port *port, struct shm_inbound *inbound)
     }
     inbound->window = window;
     inbound->looked_at = port->withdrawals;
+    INVARIANTS(settled_check(port, inbound));
 }
 
 static bool is_settled(const struct shm_port *port, struct shm_inbound *inbound,
@@ -72,6 +80,7 @@ static bool is_settled(const struct shm_port *port, struct shm_inbound *inbound,
 
 bool shm_port_settled(struct shm_port *port, uint64_t withdrawal)
 {
+    CHECK(withdrawal <= port->withdrawals); /* A later one would be waited for without end. */
     bool settled = true;
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         settled &= is_settled(port, port->inbound[i], withdrawal);
@@ -129,6 +138,7 @@ static bool is_over(const struct shm_inbound *inbound)
 enum shm_wait shm_port_look_closely(struct shm_port *port, uint64_t withdrawal)
 {
     enum shm_wait wait = SHM_WAIT_OVER;
+    CHECK(withdrawal <= port->withdrawals);
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         struct shm_inbound *inbound = port->inbound[i];
         if (is_settled(port, inbound, withdrawal)) {
@@ -136,6 +146,7 @@ enum shm_wait shm_port_look_closely(struct shm_port *port, uint64_t withdrawal)
         }
         if (is_over(inbound)) {
             inbound->settled = port->withdrawals;
+            INVARIANTS(settled_check(port, inbound));
         } else if (wait != SHM_WAIT_ON) {
             wait = inbound->given_up == inbound->window ? SHM_WAIT_IN_VAIN : SHM_WAIT_ON;
         }
@@ -149,6 +160,7 @@ pid_t shm_port_give_up(struct shm_port *port, uint64_t withdrawal)
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         struct shm_inbound *inbound = port->inbound[i];
         if (inbound->settled < withdrawal && inbound->given_up != inbound->window) {
+            CHECK(inbound->window != 0); /* One that is closed is settled. */
             inbound->given_up = inbound->window;
             pid = inbound->pid;
         }

@@ -57,6 +57,14 @@ void interface_watch_close(struct interface_watch *watch)
     watch->fd = -1;
 }
 
+/* Bytes that were received and not taken yet lie between `at` and `count`. */
+static void watch_check(const struct interface_watch *watch)
+{
+    CHECK(watch->fd >= 0 && watch->reading <= INTERFACE_READS_LINKS);
+    CHECK(watch->at <= watch->count && watch->count <= sizeof(watch->bytes));
+    CHECK(watch->reading == INTERFACE_READS_NOTHING || watch->sequence != 0);
+}
+
 /* -- Asking -------------------------------------------------------------------------------------*/
 
 static void ask(struct interface_watch *watch, enum interface_reading what)
@@ -72,6 +80,7 @@ static void ask(struct interface_watch *watch, enum interface_reading what)
 
 static void begin(struct interface_watch *watch, const struct interfaces *known)
 {
+    CHECK(watch->reading == INTERFACE_READS_NOTHING); /* One answer at a time. */
     watch->again = false;
     interfaces_begin(&watch->fresh, known);
     ask(watch, INTERFACE_READS_ADDRESSES);
@@ -159,6 +168,7 @@ bool interface_watch_next(struct interface_watch *watch, struct interfaces *inte
 {
     struct rtnetlink_message message;
     while (!watch->failed) {
+        INVARIANTS(watch_check(watch));
         switch (rtnetlink_next(watch->bytes, watch->count, &watch->at, &message)) {
         case RTNETLINK_MESSAGE:
             *changes = take(watch, interfaces, &message);
@@ -188,6 +198,7 @@ bool interface_watch_next(struct interface_watch *watch, struct interfaces *inte
 bool interface_watch_read(struct interface_watch *watch, struct interfaces *interfaces)
 {
     uint32_t changes;
+    CHECK(!watch->failed);
     watch->again = true;
     while (interface_watch_next(watch, interfaces, &changes)) {
     }

@@ -18,6 +18,16 @@ enum live_port interfaces_port(const struct interfaces *interfaces)
     return best;
 }
 
+/* An address that no interface lists is there as long as its interface is. */
+static void interfaces_check(const struct interfaces *interfaces)
+{
+    CHECK(interfaces->count <= INTERFACES_ADDRESSES_MAX);
+    for (uint32_t i = 0; i < interfaces->count; i++) {
+        const struct interface_address *one = &interfaces->addresses[i];
+        CHECK(one->present || !one->unlisted);
+    }
+}
+
 static bool is_active(const struct interfaces *interfaces)
 {
     return interfaces_port(interfaces) == LIVE_PORT_ACTIVE;
@@ -125,6 +135,7 @@ uint32_t interfaces_apply(struct interfaces *interfaces, const struct rtnetlink_
 {
     const bool active = is_active(interfaces);
     uint32_t changes = 0;
+    INVARIANTS(interfaces_check(interfaces));
     switch (message->kind) {
     case RTNETLINK_LINK: set_link(interfaces, message); break;
     case RTNETLINK_LINK_GONE: changes = remove_link(interfaces, message->interface_index); break;
@@ -135,6 +146,7 @@ uint32_t interfaces_apply(struct interfaces *interfaces, const struct rtnetlink_
     case RTNETLINK_DONE:
     case RTNETLINK_REFUSED: break;
     }
+    INVARIANTS(interfaces_check(interfaces));
     return changes | port_change(active, is_active(interfaces));
 }
 
@@ -164,6 +176,8 @@ uint32_t interfaces_replace(struct interfaces *known, const struct interfaces *f
         changes |=
             known->addresses[i].present != fresh->addresses[i].present ? LIVE_CHANGE_GIDS : 0;
     }
+    CHECK(known->count == fresh->count); /* A reading is of the same addresses. */
+    INVARIANTS(interfaces_check(fresh));
     *known = *fresh;
     return changes;
 }

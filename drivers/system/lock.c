@@ -87,6 +87,7 @@ static struct lock_seat *seat_of(struct lock *lock, uintptr_t thread)
 /* The caller holds the mutex, and no thread holds the lock by bias. */
 static void consider_bias(struct lock *lock, uintptr_t self)
 {
+    INVARIANTS(CHECK(atomic_load_explicit(&lock->bias_owner, memory_order_relaxed) == NULL));
     if (lock->latest != self) {
         lock->latest = self;
         lock->in_a_row = 0;
@@ -99,13 +100,16 @@ static void consider_bias(struct lock *lock, uintptr_t self)
 static void take(struct lock *lock)
 {
     unchecked_begin(); /* Most of our calls of the C library are made with the lock held. */
+    INVARIANTS(CHECK(!lock_is_held_here(lock))); /* It would wait for itself. */
     pthread_mutex_lock(&lock->mutex);
+    INVARIANTS(CHECK(atomic_load_explicit(&lock->holder, memory_order_relaxed) == 0));
     atomic_store_explicit(&lock->holder, lock_self(), memory_order_relaxed);
     /* This is another thread's seat: a bias owner comes here only when it has ceased to be one. */
     const struct lock_seat *seat = atomic_load_explicit(&lock->bias_owner, memory_order_relaxed);
     if (seat != NULL) {
         revoke_bias(lock, seat);
     }
+    INVARIANTS(CHECK(lock->seat == NULL)); /* No thread holds it by a seat any more. */
 }
 
 void lock_take_mutex(struct lock *lock)
@@ -122,6 +126,7 @@ void lock_take_unbiased(struct lock *lock)
 
 void lock_release_mutex(struct lock *lock)
 {
+    INVARIANTS(CHECK(lock_is_held_here(lock)));
     atomic_store_explicit(&lock->holder, 0, memory_order_relaxed);
     pthread_mutex_unlock(&lock->mutex);
     unchecked_end();

@@ -65,7 +65,20 @@ static bool bind_ipv6(int fd, const struct gid *group, uint32_t interface_index)
 static bool watch_group(const struct udp_port *port, int operation, uint32_t index)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = index};
+    CHECK(index < UDP_GROUPS_MAX && port->groups[index].fd >= 0);
     return epoll_ctl(port->groups_fd, operation, port->groups[index].fd, &event) == 0;
+}
+
+/* Each group once: its socket has all datagrams of the group. */
+static void groups_check(const struct udp_port *port)
+{
+    CHECK(port->group_count <= UDP_GROUPS_MAX);
+    for (uint32_t i = 0; i < port->group_count; i++) {
+        CHECK(inet_is_multicast(port->groups[i].gid.bytes));
+        for (uint32_t k = 0; k < i; k++) {
+            CHECK(!gid_equal(&port->groups[i].gid, &port->groups[k].gid));
+        }
+    }
 }
 
 enum status udp_port_join(struct udp_port *port, const struct gid *group)
@@ -95,12 +108,14 @@ enum status udp_port_join(struct udp_port *port, const struct gid *group)
         return STATUS_FULL;
     }
     port->group_count++;
+    INVARIANTS(groups_check(port));
     return STATUS_OK;
 }
 
 void udp_port_leave(struct udp_port *port, const struct gid *group)
 {
     uint32_t index = 0;
+    INVARIANTS(groups_check(port));
     while (!gid_equal(&port->groups[index].gid, group)) {
         index++;
         CHECK(index < port->group_count);
@@ -140,7 +155,9 @@ struct link *udp_port_group_link(struct udp_port *port, const struct gid *source
     link->to_group = true;
     /* A group is not one peer with one buffer, so nobody is asked how full it is. */
     link->answers = UDP_ANSWERS_NO;
+    CHECK(inet_is_multicast(group->bytes) && link->routes == NULL);
     const struct address *address = address_for(port, group);
+    CHECK(address != NULL); /* The source is of the group's family. */
     if (!prepare_sender(link->fd, inet_is_ipv4(group->bytes), address->interface_index)) {
         return NULL;
     }

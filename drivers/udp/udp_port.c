@@ -178,6 +178,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
 {
     memset(port, 0, sizeof(*port));
     port->addresses = addresses;
+    CHECK(addresses->count <= ADDRESS_MAX);
     link_table_init(&port->links);
     port->segmenting = true;
     port->ports = 1;
@@ -309,6 +310,7 @@ uint32_t udp_port_fd_count(const struct udp_port *port)
 
 int udp_port_fd(const struct udp_port *port, uint32_t index)
 {
+    CHECK(index < udp_port_fd_count(port));
     return index < port->addresses->count ? port->addresses->entries[index].fd : port->groups_fd;
 }
 
@@ -318,6 +320,21 @@ uint64_t udp_port_bad_icrc(const struct udp_port *port)
 }
 
 /* -- Links --------------------------------------------------------------------------------------*/
+
+/* The flow says what the socket puts into the headers: the ICRC covers both. A window has one link
+ * of the peer, and the links of its routes count there. */
+void udp_link_check(const struct udp_link *link)
+{
+    const bool ipv4 = inet_is_ipv4(link->link.peer.bytes);
+    CHECK(link->link.kind == LINK_UDP && ipv4 == inet_is_ipv4(link->link.self.bytes));
+    CHECK(memcmp(link->flow.source, link->link.self.bytes, 16) == 0);
+    CHECK(memcmp(link->flow.destination, link->link.peer.bytes, 16) == 0);
+    CHECK(link->flow.destination_port == ROCE_UDP_PORT && link->flow.source_port != 0);
+    CHECK(link->to.ss_family == (ipv4 ? AF_INET : AF_INET6));
+    CHECK((link->ecn | link->socket_ecn | UDP_ECT_0) == UDP_ECT_0);
+    CHECK(link->first != NULL && link->first->first == link->first && link->link.first != NULL);
+    CHECK(link->answers <= UDP_ANSWERS_NO);
+}
 
 static void aim(struct udp_link *link, const struct address *address)
 {
@@ -356,6 +373,8 @@ void udp_init_link(const struct udp_port *port, struct udp_link *link,
     const bool markable = port->markable[address - port->addresses->entries];
     const struct link_name name = {
         .self = &address->gid, .peer = destination, .slot = slot, .hop_limit = hop_limit};
+    CHECK(address >= port->addresses->entries &&
+          address < port->addresses->entries + port->addresses->count);
     memset(link, 0, sizeof(*link));
     link_init(&link->link, LINK_UDP, &name);
     memcpy(link->flow.source, address->gid.bytes, 16);
@@ -381,6 +400,7 @@ static struct udp_link *make_link(struct udp_port *port, const struct link_name 
         return NULL;
     }
     port->peers += !inet_is_multicast(name->peer->bytes);
+    INVARIANTS(udp_link_check(link));
     return link;
 }
 
@@ -408,11 +428,13 @@ struct link *udp_port_link(struct udp_port *port, const struct gid *source,
         return NULL;
     }
     link_table_hold(&port->links, &link->link);
+    INVARIANTS(udp_link_check(link));
     return &link->link;
 }
 
 void udp_port_release(struct udp_port *port, struct link *link)
 {
+    INVARIANTS(udp_link_check(udp_link_of(link)));
     link_table_release(&port->links, link);
     if (link->holders == 0) {
         udp_routes_rest(udp_link_of(link));
@@ -426,6 +448,8 @@ void udp_port_drop(struct udp_port *port, struct link *base)
     if (port->batch_count > 0) {
         udp_port_flush(port);
     }
+    CHECK(base->routes == 0); /* A link that is here by it would lead into freed memory. */
+    CHECK(port->batch_count == 0);
     udp_routes_free(link->routes);
     link_table_remove(&port->links, base);
     port->peers -= !inet_is_multicast(base->peer.bytes);
@@ -466,5 +490,6 @@ struct link *udp_port_passing_link(struct udp_port *port, const struct gid *sour
     struct udp_link *link = next_passing(port);
     udp_init_link(port, link, address, destination, slot, 0);
     link->answers = UDP_ANSWERS_NO; /* An answer would not find this link. */
+    INVARIANTS(udp_link_check(link));
     return &link->link;
 }

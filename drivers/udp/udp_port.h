@@ -374,6 +374,8 @@ bool udp_link_answers(const struct link *link);
 /* udp_port.c, for udp_multicast.c: buffers and options of a socket bound, or to be bound, to the
  * port's UDP port; a link, found or made, which is not held for it. */
 bool udp_prepare_socket(struct udp_port *port, int fd, bool ipv4);
+/* A link of this port, or the link of one of its routes. */
+void udp_link_check(const struct udp_link *link);
 struct udp_link *udp_find_link(struct udp_port *port, const struct gid *source,
                                const struct gid *destination, int slot, uint8_t hop_limit);
 

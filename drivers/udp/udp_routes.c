@@ -55,6 +55,7 @@ static bool is_steered(const struct address_set *set, const struct address *addr
 static bool steer(int fd, const struct address *address)
 {
     const uint32_t index = htonl(address->interface_index);
+    CHECK(!address->loopback);
     return inet_is_ipv4(address->gid.bytes)
                ? setsockopt(fd, IPPROTO_IP, IP_UNICAST_IF, &index, sizeof(index)) == 0
                : setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_IF, &index, sizeof(index)) == 0;
@@ -114,6 +115,7 @@ static const struct udp_sender *sender_of(struct udp_port *port, uint32_t index,
 {
     const struct address *address = &port->addresses->entries[index];
     struct udp_sender *sender = &port->senders[index][place];
+    CHECK(place < NIC_ROUTES_MAX && address->fd >= 0); /* An address with a socket. */
     if (sender->open) {
         return sender;
     }
@@ -163,6 +165,26 @@ void udp_senders_forget(struct udp_port *port)
 
 /* -- Routes that the world offers ---------------------------------------------------------------*/
 
+/* The link's pairs hold links of this port, and the links of routes go with the link. */
+static void routes_check(const struct udp_link *link)
+{
+    const struct udp_routes *routes = link->routes;
+    CHECK(routes->told != NULL && routes->pairs[0] == link);
+    CHECK(routes->pair_count <= COUNT_OF(routes->pairs));
+    for (uint32_t i = 1; i < routes->pair_count; i++) {
+        CHECK(routes->pairs[i]->link.routes > 0);
+    }
+    for (uint32_t i = 0; i < NIC_ROUTES_MAX; i++) {
+        const struct udp_link *const both[] = {routes->route_links[0][i],
+                                               routes->route_links[1][i]};
+        for (uint32_t ecn = 0; ecn < COUNT_OF(both); ecn++) {
+            CHECK(both[ecn] == NULL || both[ecn]->link.first == &link->link);
+            CHECK(both[ecn] == NULL || both[ecn]->ecn == (ecn == 0 ? 0 : UDP_ECT_0));
+            INVARIANTS(both[ecn] == NULL ? (void)0 : udp_link_check(both[ecn]));
+        }
+    }
+}
+
 void udp_port_use_ports(struct udp_port *port, uint32_t ports)
 {
     CHECK(ports >= 1 && ports <= NIC_ROUTES_MAX);
@@ -191,6 +213,7 @@ static const struct address *first_of_word(const struct address_set *set, uint32
 static void fill(const struct udp_port *port, const struct address *self, struct nic_routes *routes)
 {
     routes->ports = port->ports;
+    CHECK(port->ports >= 1 && port->ports <= NIC_ROUTES_MAX);
     routes->datagram_bytes = datagram_bytes(self);
     routes->grant_bytes = udp_port_safe_bytes(port);
     routes->own_count = 0;
@@ -233,6 +256,7 @@ bool udp_port_offer_routes(struct udp_port *port, struct link *base, struct nic_
         link->routes->pairs[0] = link;
         count_from_anywhere(link);
     }
+    INVARIANTS(routes_check(link));
     return link->routes->told == told;
 }
 
@@ -278,8 +302,7 @@ void udp_routes_draw(const struct udp_routes *routes)
     }
 }
 
-/* -- Routes in use
- * --------------------------------------------------------------------------------*/
+/* -- Routes in use ------------------------------------------------------------------------------*/
 
 /* Has the system a route? Nothing is sent for this. */
 static bool leads_there(const struct udp_port *port, const struct nic_route *route)
@@ -317,6 +340,7 @@ static void leave_pairs(struct udp_link *link)
 {
     struct udp_routes *routes = link->routes;
     for (uint32_t i = 1; i < routes->pair_count; i++) {
+        INVARIANTS(CHECK(routes->pairs[i]->link.routes > 0));
         routes->pairs[i]->link.routes--;
     }
     routes->pair_count = 0;
@@ -353,6 +377,7 @@ static void find_pairs(struct udp_port *port, struct udp_link *link)
     struct udp_routes *routes = link->routes;
     const struct nic_av av = path_of(link);
     leave_pairs(link);
+    INVARIANTS(CHECK(nic_routes_pairs(routes->told) <= COUNT_OF(routes->pairs)));
     routes->pair_count = (uint8_t)nic_routes_pairs(routes->told);
     for (uint32_t i = 1; i < routes->pair_count; i++) {
         const struct nic_route route = nic_routes_at(routes->told, &av, i);
@@ -369,6 +394,7 @@ static void aim_route_link(struct udp_port *port, struct udp_link *link,
     const struct nic_av av = path_of(link);
     const struct nic_route route = nic_routes_at(link->routes->told, &av, number);
     struct udp_link *pair = link->routes->pairs[route.pair];
+    CHECK(route.pair < link->routes->pair_count && route.port < NIC_ROUTES_MAX);
     const uint32_t index = index_of(port, &pair->link.self);
     const struct address *address = &port->addresses->entries[index];
     const bool own_port = route.port > 0 || (pair != link && is_steered(port->addresses, address));
@@ -383,6 +409,7 @@ static void aim_route_link(struct udp_port *port, struct udp_link *link,
         route_link->flow.source_port = sender->port;
     }
     port->counters.routes_missed += own_port && sender == NULL;
+    INVARIANTS(udp_link_check(route_link));
 }
 
 /* Packets of the batch refer to links, so the batch leaves before the links lead elsewhere. */
@@ -401,6 +428,7 @@ static void follow_peer(struct udp_port *port, struct udp_link *link)
     }
     routes->newest = NULL;
     routes->taught = routes->told->taught;
+    INVARIANTS(routes_check(link));
 }
 
 /* The link for packets that routers must not mark, though they leave from a socket that lets
@@ -420,6 +448,7 @@ static struct link *unmarked_link(struct udp_link *link)
         list_init(&link->unmarked->link.parked);
         list_init(&link->unmarked->link.waiting);
         list_init(&link->unmarked->link.member);
+        INVARIANTS(udp_link_check(link->unmarked));
     }
     return &link->unmarked->link;
 }
@@ -439,6 +468,7 @@ static void find_route(struct udp_port *port, struct udp_link *link, uint8_t rou
             aim_route_link(port, link, *route_link, route, ecn_capable);
         }
     }
+    INVARIANTS(routes_check(link));
 }
 
 struct link *udp_port_route(struct udp_port *port, struct link *base, uint8_t route,
@@ -448,6 +478,7 @@ struct link *udp_port_route(struct udp_port *port, struct link *base, uint8_t ro
     struct udp_routes *routes = link->routes;
     const bool ecn_capable = ecn == NIC_ECN_CAPABLE;
     CHECK(base->kind == LINK_UDP && route < NIC_ROUTES_MAX);
+    INVARIANTS(udp_link_check(link));
     if (route == 0 && udp_link_suits(base, ecn)) {
         return base;
     }

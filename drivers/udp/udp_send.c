@@ -26,6 +26,27 @@ static struct udp_link *udp_link_of(struct link *link)
     return CONTAINER_OF(link, struct udp_link, link);
 }
 
+/* A packet of the batch: headers, pieces, pads and the ICRC are all of it. */
+static void packet_check(const struct udp_port *port, const struct udp_packet *packet)
+{
+    size_t bytes = packet->headers_bytes + packet->pad_bytes + ROCE_ICRC_BYTES;
+    CHECK(packet->first_piece + packet->piece_count <= port->piece_count);
+    for (uint32_t i = 0; i < packet->piece_count; i++) {
+        bytes += port->pieces[packet->first_piece + i].iov_len;
+    }
+    CHECK(packet->whole ? packet->piece_count == 1 : bytes == packet->total_bytes);
+    CHECK(!packet->link->in_flush);
+    INVARIANTS(udp_link_check(packet->link));
+}
+
+static void batch_check(const struct udp_port *port)
+{
+    CHECK(port->batch_count <= UDP_BATCH_MAX && port->piece_count <= UDP_PIECES_MAX);
+    for (uint32_t i = 0; i < port->batch_count; i++) {
+        packet_check(port, &port->batch[i]);
+    }
+}
+
 static bool is_acknowledge(const struct udp_packet *packet)
 {
     const uint8_t opcode = packet->headers[0];
@@ -39,6 +60,7 @@ static bool is_acknowledge(const struct udp_packet *packet)
 static struct udp_packet *make_place(struct udp_port *port, const struct udp_link *link,
                                      uint32_t total_bytes)
 {
+    INVARIANTS(CHECK(port->batch_count < UDP_BATCH_MAX));
     uint32_t at = port->batch_count++;
     while (at > 0 && port->batch[at - 1].link == link && is_acknowledge(&port->batch[at - 1]) &&
            port->batch[at - 1].total_bytes < total_bytes) {
@@ -51,6 +73,7 @@ static struct udp_packet *make_place(struct udp_port *port, const struct udp_lin
 static void add_piece(struct udp_port *port, struct udp_packet *packet, uint64_t address,
                       uint32_t bytes)
 {
+    INVARIANTS(CHECK(port->piece_count < UDP_PIECES_MAX));
     port->pieces[port->piece_count++] =
         (struct iovec){.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
     packet->piece_count++;
@@ -187,6 +210,7 @@ static void add_vector(struct udp_layout *layout, struct msghdr *message, const 
             return;
         }
     }
+    INVARIANTS(CHECK(layout->vector_count < COUNT_OF(layout->vectors)));
     layout->vectors[layout->vector_count++] =
         (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
     message->msg_iovlen++;
@@ -223,6 +247,7 @@ static void lay_small(struct udp_port *port, struct udp_layout *layout, struct m
     }
     put_pad(layout, packet);
     put_icrc(layout, icrc_packet(prefix, start, packet->total_bytes - ROCE_ICRC_BYTES));
+    INVARIANTS(CHECK(layout->arena == start + packet->total_bytes));
     add_vector(layout, message, start, packet->total_bytes);
 }
 
@@ -290,6 +315,7 @@ static void order_by_link(struct udp_port *port)
         }
         port->order[placed++] = i;
     }
+    INVARIANTS(CHECK(placed == port->batch_count)); /* Each packet leaves once. */
 }
 
 static const struct udp_packet *packet_at(const struct udp_port *port, uint32_t place)
@@ -327,6 +353,7 @@ static void add_control(struct udp_layout *layout, struct msghdr *message, int l
                         const void *value, size_t bytes)
 {
     char *room = layout->control[layout->message_count].bytes;
+    INVARIANTS(CHECK(message->msg_controllen + CMSG_SPACE(bytes) <= UDP_CONTROL_BYTES));
     struct cmsghdr *control = (struct cmsghdr *)(void *)(room + message->msg_controllen);
     message->msg_control = room;
     message->msg_controllen += CMSG_SPACE(bytes);
@@ -402,6 +429,8 @@ static int lay_out(struct udp_port *port, struct udp_layout *layout, uint32_t at
         at += count;
     }
     layout->places[layout->message_count] = at;
+    INVARIANTS(CHECK(layout->message_count > 0));
+    INVARIANTS(CHECK(layout->arena <= port->arena + (size_t)UDP_BATCH_MAX * UDP_COPIED_BYTES_MAX));
     return fd;
 }
 
@@ -508,6 +537,7 @@ void udp_port_flush(struct udp_port *port)
     if (port->batch_count == 0) {
         return;
     }
+    INVARIANTS(batch_check(port));
     order_by_link(port);
     for (uint32_t at = 0; at < port->batch_count;) {
         const int fd = lay_out(port, port->layout, at);
