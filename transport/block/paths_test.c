@@ -190,12 +190,33 @@ static void test_all_silent(void **state)
     }
 }
 
+/* EXA-100: only the paths of the group count. A single one is not left, whatever arrives by another
+ * one that lies behind it in memory. */
+static void test_only_paths_of_the_group(void **state)
+{
+    (void)state;
+    static struct bench bench;
+    start(&bench);
+    block_paths_init(&bench.paths, bench.path, 1);
+    for (uint64_t now = 0; now < 400 * MS; now += MS) {
+        tick(&bench, now);
+        send(&bench, 1, now);
+        if (now < 105 * MS) {
+            bench.trip[0] = now < 100 * MS ? MS : UINT64_MAX;
+            send(&bench, 0, now);
+        }
+    }
+    assert_true(bench.probes > 0);
+    assert_int_equal(bench.left[0], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_robin),
         cmocka_unit_test(test_death),
         cmocka_unit_test(test_all_silent),
+        cmocka_unit_test(test_only_paths_of_the_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

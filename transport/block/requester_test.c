@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "transport/block/requester.h"
+#include "transport/block/requester_blocks.h"
 #include "transport/common/timing.h"
 
 #define MTU      256
@@ -1340,19 +1340,23 @@ static void test_nothing_of_a_refused_request_goes_again(void **state)
     post(bench, WORK_READ, MTU, 0);
     post(bench, WORK_WRITE, 2 * MTU, 0);
     post(bench, WORK_WRITE, 2 * MTU, 0);
-    assert_int_equal(pull_all(bench), 5);
+    post(bench, WORK_READ, MTU, 0);
+    assert_int_equal(pull_all(bench), 6);
     bench->now.ns += 100000;
     const struct block_answer refusal = {
         .base = FIRST_BN + 1,
         .limit_void = true,
-        .echo_tsn = 0xfffff4,
+        .echo_tsn = 0xfffff5,
         .status = BLOCK_STATUS_ACCESS,
-        .record_count = 2,
-        .records = {{.number = FIRST_BN + 1, .bitmap = 1}, {.number = FIRST_BN + 2, .bitmap = 1}}};
+        .record_count = 3,
+        .records = {{.number = FIRST_BN + 1, .bitmap = 1},
+                    {.number = FIRST_BN + 2, .bitmap = 1},
+                    {.number = FIRST_BN + 3, .state = BLOCK_STATE_ORDER}}};
     assert_int_equal(told(bench, &refusal).verdict, BLOCK_FAILED);
     bench->now.ns += 10000000;
     while (pull(bench)) {
-        assert_true(bench->out.opcode == BLOCK_READ || bench->out.opcode == BLOCK_PROBE);
+        assert_true(bench->out.opcode == BLOCK_PROBE ||
+                    (bench->out.opcode == BLOCK_READ && bench->out.number == FIRST_BN));
     }
     end(bench);
 }
@@ -1491,23 +1495,28 @@ static void test_timeout_sends_base_again(void **state)
     post(bench, WORK_WRITE, MTU, 0);
     pull_all(bench);
     /* All has come, says the peer; but nothing is executed. */
-    const struct block_answer bits = {.base = FIRST_BN, .limit_void = true, .echo_void = true};
-    assert_int_equal(told(bench, &bits).verdict, BLOCK_PROGRESS);
-    while (!block_requester_on_time(bench->requester, bench->now)) {
-        while (pull(bench)) {
-            assert_null(bench->out.work);
+    struct block_answer bits = {.base = FIRST_BN, .limit_void = true, .echo_void = true};
+    for (int timeout = 0; timeout < 2; timeout++) {
+        assert_int_equal(told(bench, &bits).verdict, BLOCK_PROGRESS);
+        while (!block_requester_on_time(bench->requester, bench->now)) {
+            while (pull(bench)) {
+                assert_null(bench->out.work);
+            }
+            bench->now = block_requester_deadline(bench->requester);
         }
-        bench->now = block_requester_deadline(bench->requester);
+        const struct block_progress progress =
+            block_requester_on_timeout(bench->requester, &bench->queue, bench->now);
+        assert_int_equal(progress.verdict, BLOCK_PROGRESS);
+        uint32_t again = 0;
+        while (pull(bench)) {
+            again += bench->out.work != NULL;
+            assert_true(bench->out.work == NULL || bench->out.number == FIRST_BN);
+        }
+        assert_int_equal(again, 3);
+        bits.echo_void = false;
+        bits.echo_tsn = bench->out.tsn.value;
+        bench->now.ns += 200000;
     }
-    const struct block_progress progress =
-        block_requester_on_timeout(bench->requester, &bench->queue, bench->now);
-    assert_int_equal(progress.verdict, BLOCK_PROGRESS);
-    uint32_t again = 0;
-    while (pull(bench)) {
-        again += bench->out.work != NULL;
-        assert_true(bench->out.work == NULL || bench->out.number == FIRST_BN);
-    }
-    assert_int_equal(again, 3);
     end(bench);
 }
 
@@ -1903,6 +1912,171 @@ static void test_base_goes_on_before_others_again(void **state)
     end(bench);
 }
 
+/* The nearest path decides, and a round trip of BLOCK_FAR_NS is a long one. */
+static void test_the_nearest_path_says_how_far_the_peer_is(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t trips_ns[2];
+        bool far;
+    } cases[] = {{{BLOCK_FAR_NS, 2 * BLOCK_FAR_NS}, true},
+                 {{2 * BLOCK_FAR_NS, BLOCK_FAR_NS}, true},
+                 {{BLOCK_FAR_NS - 1, 2 * BLOCK_FAR_NS}, false},
+                 {{2 * BLOCK_FAR_NS, BLOCK_FAR_NS - 1}, false}};
+    for (uint32_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench *bench = begin(1);
+        bench->config.path_count = 2;
+        bench->config.trip_ns = 0;
+        start(bench);
+        for (uint32_t path = 0; path < 2; path++) {
+            rtt_sample(&bench->requester->paths.path[path].rtt, &bench->policy.rtt,
+                       cases[i].trips_ns[path], bench->now);
+        }
+        block_note_distance(bench->requester);
+        assert_int_equal(bench->requester->far, cases[i].far);
+        end(bench);
+    }
+}
+
+/* The window counts what a READ's data will take; those of its last packet may be few. */
+static void test_flight_of_reads(void **state)
+{
+    (void)state;
+    struct bench *bench = simple();
+    post(bench, WORK_READ, 2 * MTU + 1, 0);
+    assert_int_equal(pull_all(bench), 1);
+    assert_int_equal(bench->requester->read_flight, 3 * 64 + 2 * MTU + 1);
+    end(bench);
+}
+
+static void take_packet(struct bench *bench, uint8_t position)
+{
+    const struct block_packet data = {.opcode = BLOCK_DATA,
+                                      .number = FIRST_BN,
+                                      .position = position,
+                                      .last_position = 2,
+                                      .last_block = true,
+                                      .payload_bytes = MTU};
+    assert_int_equal(
+        block_requester_on_data(bench->requester, &bench->queue, &data, bench->now).verdict,
+        BLOCK_DATA_COMES);
+}
+
+/* The window of READs grows up to all the blocks that they may ask for; then it is no limit. */
+static void test_window_of_reads_grows(void **state)
+{
+    (void)state;
+    const uint32_t most = 4 * 64 * (MTU + 64);
+    struct bench *bench = simple();
+    post(bench, WORK_READ, 3 * MTU, 0);
+    assert_int_equal(pull_all(bench), 1);
+    bench->requester->read_window = most - (MTU + 64) / 4;
+    take_packet(bench, 0);
+    assert_int_equal(bench->requester->read_window, most);
+    take_packet(bench, 1);
+    assert_int_equal(bench->requester->read_window, 0);
+    end(bench);
+}
+
+/* EXA-85: data that left before others which have come are given a quarter of a round trip. */
+static void test_late_data_have_a_quarter_of_a_round_trip(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(1);
+    bench->config.trip_ns = 0;
+    start(bench);
+    const uint64_t trip_ns = 8 * bench->policy.reordering_least_ns;
+    rtt_sample(&bench->requester->paths.path[0].rtt, &bench->policy.rtt, trip_ns, bench->now);
+    post(bench, WORK_READ, 3 * MTU, 0);
+    assert_int_equal(pull_all(bench), 1);
+    take_packet(bench, 1);
+    const struct block_sending *block = block_at(bench->requester, FIRST_BN);
+    assert_true(block->data_missed);
+    assert_int_equal(block->due.ns, bench->now.ns + trip_ns / 4);
+    end(bench);
+}
+
+/* EXA-98: each probe without an answer doubles the time to the next, up to 64 times. */
+static void test_probes_become_rare(void **state)
+{
+    (void)state;
+    struct bench *bench = simple();
+    post(bench, WORK_WRITE, 1, 0);
+    assert_int_equal(pull_all(bench), 1);
+    const struct rtt *rtt = &bench->requester->paths.path[0].rtt;
+    for (uint32_t silences = 1; silences < 9; silences++) {
+        bench->now = bench->requester->probe_at;
+        (void)!block_requester_on_time(bench->requester, bench->now);
+        assert_int_equal(bench->requester->probe_at.ns - bench->now.ns,
+                         2 * rtt_pto_ns(rtt, &bench->policy.rtt, silences < 6 ? silences : 6));
+    }
+    end(bench);
+}
+
+/* EXA-95: a block that went on after it was declined waits until an answer echoes the packet that
+ * left since: the context may be there by then. */
+static void test_declined_and_gone_on(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(1);
+    bench->policy.congestion.start_bytes = 1;
+    bench->policy.congestion.start_packets = 4;
+    start(bench);
+    post(bench, WORK_WRITE, 6 * MTU, 0);
+    const uint32_t begun = pull_all(bench);
+    assert_in_range(begun, 1, 5);
+    const struct block_answer none = {
+        .base = FIRST_BN,
+        .limit_void = true,
+        .echo_tsn = bench->out.tsn.value,
+        .record_count = 1,
+        .records = {{.number = FIRST_BN, .state = BLOCK_STATE_NO_CONTEXT}}};
+    bench->now.ns += 200000;
+    assert_int_equal(told(bench, &none).verdict, BLOCK_PROGRESS);
+    assert_int_equal(pull_all(bench), 6 - begun);
+    bench->now.ns += 100000;
+    while (pull(bench)) {
+        assert_null(bench->out.work);
+    }
+    end(bench);
+}
+
+/* EXA-89: a READ before bad data is asked for again; a block that is half sent behind them does not
+ * go on. */
+static void test_nothing_behind_bad_data_goes_on(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(1);
+    bench->policy.congestion.start_bytes = 1;
+    bench->policy.congestion.start_packets = 4;
+    start(bench);
+    post(bench, WORK_READ, MTU, 0);
+    post(bench, WORK_READ, MTU, 0);
+    post(bench, WORK_WRITE, 64 * MTU, 0);
+    pull_all(bench);
+    assert_int_equal(bench->requester->open, 1);
+    bench->now.ns += 200000;
+    const struct block_answer both = {
+        .base = FIRST_BN + 2, .limit_void = true, .echo_tsn = bench->out.tsn.value};
+    assert_int_equal(told(bench, &both).verdict, BLOCK_PROGRESS);
+    const struct block_packet bad = {
+        .opcode = BLOCK_DATA, .number = FIRST_BN + 1, .last_block = true, .payload_bytes = 5};
+    assert_int_equal(
+        block_requester_on_data(bench->requester, &bench->queue, &bad, bench->now).verdict,
+        BLOCK_BAD_LENGTH);
+    uint32_t again = 0;
+    for (int ms = 0; ms < 20; ms++) {
+        bench->now.ns += 1000000;
+        (void)!block_requester_on_time(bench->requester, bench->now);
+        while (pull(bench)) {
+            assert_true(bench->out.work == NULL || bench->out.number == FIRST_BN);
+            again += bench->out.work != NULL;
+        }
+    }
+    assert_true(again > 0);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1953,6 +2127,13 @@ int main(void)
         cmocka_unit_test(test_half_asked_on_a_dead_path),
         cmocka_unit_test(test_what_goes_again_gives_way),
         cmocka_unit_test(test_forgotten_behind_a_dead_path),
+        cmocka_unit_test(test_the_nearest_path_says_how_far_the_peer_is),
+        cmocka_unit_test(test_flight_of_reads),
+        cmocka_unit_test(test_window_of_reads_grows),
+        cmocka_unit_test(test_late_data_have_a_quarter_of_a_round_trip),
+        cmocka_unit_test(test_probes_become_rare),
+        cmocka_unit_test(test_declined_and_gone_on),
+        cmocka_unit_test(test_nothing_behind_bad_data_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1369,6 +1369,23 @@ static void test_nobody_listens_yet(void **state)
     }
 }
 
+/* A refusal shows that the peer is there: the request is repeated as often as at first. */
+static void test_refusal_renews_the_pace(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_make();
+    struct cm_connection *connection = request(pair, 0);
+    const uint64_t first_ns = cm_deadline(&pair->sides[0].cm).ns - pair->now.ns;
+    for (int i = 0; i < 3; i++) {
+        lose(pair, 0, CM_REQ);
+        assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+    }
+    refuse(pair, connection, false, CM_EVENT_NONE);
+    assert_int_equal(wait_for(pair, 0), CM_EVENT_NONE);
+    assert_int_equal(cm_deadline(&pair->sides[0].cm).ns - pair->now.ns, 2 * first_ns);
+    free(pair);
+}
+
 /* Without tries left, a refusal is final at once. */
 static void test_refusal_without_tries(void **state)
 {
@@ -1874,6 +1891,12 @@ static void test_communication_ids(void **state)
     /* Nor does one tell the next: a stranger that knows its own guesses nobody else's. */
     const uint32_t third = request(pair, 1)->local_id;
     assert_true(third - second > 1000 && second - third > 1000);
+    /* The lower half of a transaction is the id, the upper one says more. */
+    for (int i = 0; i < 3; i++) {
+        const struct cm_connection *connection = &pair->sides[1].connections[i];
+        assert_int_equal(connection->transaction_id & UINT32_MAX, connection->local_id);
+        assert_int_not_equal(connection->transaction_id >> 32, 0);
+    }
     struct cm *zero = &pair->sides[0].cm;
     zero->prng.state[1] = 0; /* The next number is 0. */
     assert_int_not_equal(request(pair, 0)->local_id, 0);
@@ -1988,6 +2011,7 @@ int main(void)
         cmocka_unit_test(test_patience_for_something_else),
         cmocka_unit_test(test_rejection),
         cmocka_unit_test(test_nobody_listens_yet),
+        cmocka_unit_test(test_refusal_renews_the_pace),
         cmocka_unit_test(test_refusal_without_tries),
         cmocka_unit_test(test_request_taken_back),
         cmocka_unit_test(test_only_who_gave_up_may_leave_our_id_out),

@@ -320,6 +320,21 @@ static void test_long_silence(void **state)
     assert_int_equal(dcqcn_rate(&dcqcn), 0);
 }
 
+/* A notification begins a new count of bytes: the rate rises when all of them have been sent. */
+static void test_bytes_are_counted_anew(void **state)
+{
+    (void)state;
+    const struct dcqcn_policy policy = dcqcn_policy_default();
+    struct dcqcn dcqcn = {0};
+    const struct instant now = {MS};
+    assert_true(dcqcn_on_cnp(&dcqcn, &policy, now));
+    const uint64_t cut = dcqcn_rate(&dcqcn);
+    dcqcn_on_sent(&dcqcn, &policy, (uint32_t)policy.counter_bytes - 1, now);
+    assert_int_equal(dcqcn_rate(&dcqcn), cut);
+    dcqcn_on_sent(&dcqcn, &policy, 1, now);
+    assert_int_equal(dcqcn_rate(&dcqcn), (cut + policy.line_rate) / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_flood),
         cmocka_unit_test(test_pace),
         cmocka_unit_test(test_long_silence),
+        cmocka_unit_test(test_bytes_are_counted_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

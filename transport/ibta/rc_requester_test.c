@@ -970,6 +970,59 @@ static void test_largest_read(void **state)
     end(bench);
 }
 
+/* The timer is put off only while all that it is for waits to leave again: what is under way may be
+ * lost. */
+static void test_timer_is_put_off_while_nothing_is_under_way(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_WRITE, 1, 0);
+    assert_int_equal(pull_all(bench), 1);
+    bench->now = bench->requester.retry_at;
+    rc_requester_postpone(&bench->requester, bench->now);
+    assert_int_equal(bench->requester.retry_at.ns, bench->now.ns);
+    assert_int_equal(rc_requester_on_time(&bench->requester, &bench->queue, bench->now).verdict,
+                     RC_SEQUENCE_NAK);
+    rc_requester_blocked(&bench->requester, bench->now);
+    bench->now = bench->requester.retry_at;
+    rc_requester_postpone(&bench->requester, bench->now);
+    assert_int_equal(bench->requester.retry_at.ns, bench->now.ns + ack_timeout_ns(14));
+    end(bench);
+}
+
+/* A READ that is refused while its responses leave is the oldest request itself: it ends. */
+static void test_fatal_nak_within_a_read(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    struct work *read = post(bench, WORK_READ, 3 * MTU, 0);
+    assert_int_equal(pull_all(bench), 1);
+    assert_int_equal(response(bench, 0xfffffe, MTU).verdict, RC_RESPONSE);
+    const struct rc_progress progress = aeth(bench, 0, ROCE_NAK_REMOTE_ACCESS, 0);
+    assert_int_equal(progress.verdict, RC_FAILED);
+    assert_ptr_equal(progress.work, read);
+    assert_int_equal(progress.status, COMPLETION_REMOTE_ACCESS);
+    end(bench);
+}
+
+/* Responses free the window as acknowledgements do. */
+static void test_responses_open_the_window(void **state)
+{
+    (void)state;
+    struct rc_requester_config config = usual();
+    config.first_psn = psn_of(0);
+    config.window_bytes = 8 * (MTU + PACKET_COST);
+    struct bench *bench = begin(config);
+    post(bench, WORK_READ, 2 * MTU, 0);
+    post(bench, WORK_WRITE, 64 * MTU, 0);
+    assert_int_equal(pull_all(bench), 1 + 6);
+    assert_int_equal(response(bench, 0, MTU).verdict, RC_RESPONSE);
+    assert_false(pull(bench));
+    assert_int_equal(response(bench, 1, MTU).verdict, RC_RESPONSE);
+    assert_int_equal(pull_all(bench), 2);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1011,6 +1064,9 @@ int main(void)
         cmocka_unit_test(test_short_reads_do_not_wait),
         cmocka_unit_test(test_acknowledgement_before_local_work),
         cmocka_unit_test(test_pieces_of_a_large_read),
+        cmocka_unit_test(test_timer_is_put_off_while_nothing_is_under_way),
+        cmocka_unit_test(test_fatal_nak_within_a_read),
+        cmocka_unit_test(test_responses_open_the_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
