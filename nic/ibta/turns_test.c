@@ -404,6 +404,22 @@ static void test_timer_switched_off(void **state)
     end(bench);
 }
 
+/* Requests are counted by their kind. */
+static void test_requests_are_counted(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    post(bench, 1, WORK_WRITE, 8);
+    post(bench, 2, WORK_SEND, 8);
+    post(bench, 3, WORK_WRITE, 8);
+    while (pull(bench, NULL) != 0) {
+    }
+    assert_int_equal(counted(bench, COUNTER_rdma_writes), 2);
+    assert_int_equal(counted(bench, COUNTER_rdma_sends), 1);
+    assert_int_equal(counted(bench, COUNTER_rdma_reads), 0);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_drained_behind_a_whole_message),
         cmocka_unit_test(test_not_judged_while_draining),
         cmocka_unit_test(test_timer_switched_off),
+        cmocka_unit_test(test_requests_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
