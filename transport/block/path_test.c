@@ -462,6 +462,22 @@ static void test_oversleeps(void **state)
     assert_in_range(room_after_sleep(20 * MS), 2 * PACKET, 50 * PACKET);
 }
 
+/* Only packets that are paid for leave, also where a nanosecond pays for more than one. */
+static void test_fast_pace(void **state)
+{
+    (void)state;
+    struct bench bench;
+    uint32_t packets = 0;
+    start_at(&bench, 0, US);
+    assert_int_equal(echo(&bench, sent(&bench, 0), US), BLOCK_ECHO_NEWS);
+    bench.path.congestion.window = (uint64_t)1000 * PACKET << 8;
+    while (block_path_room(&bench.path, at(MS)) != 0) {
+        sent(&bench, MS);
+        packets++;
+    }
+    assert_in_range(packets, 50, 251); /* A quarter of the window at most. */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -478,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_seldom_used),
         cmocka_unit_test(test_window_and_pace),
         cmocka_unit_test(test_oversleeps),
+        cmocka_unit_test(test_fast_pace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
