@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A NIC that is one of several on an address takes QPNs of its own part of the numbers
- *         only, uses each of them once before one comes again, and never uses the special ones.
- * Method  Parts of 256 numbers at both ends and in the middle, filled to the limit and turned over.
+ *         only, uses each of them once before one comes again, and never uses the special ones. It
+ *         makes no queue pair that lacks an object or exceeds a limit.
+ * Method  Parts of 256 numbers at both ends and in the middle, filled to the limit and turned over;
+ *         a table of requests with one flaw each.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,9 +143,41 @@ static void test_late_reuse(void **state)
     free(bench);
 }
 
+static void test_refused(void **state)
+{
+    (void)state;
+    struct bench *bench = malloc(sizeof(*bench));
+    open_nic(bench, 0, 1);
+    const struct qp_request good = {.type = QP_RC,
+                                    .pd = &bench->pd,
+                                    .send_cq = &bench->cq,
+                                    .receive_cq = &bench->cq,
+                                    .capacity = {.sends = 16, .receives = 16}};
+    struct qp_request bad[] = {good, good, good, good, good};
+    bad[0].pd = NULL;
+    bad[1].send_cq = NULL;
+    bad[2].receive_cq = NULL;
+    bad[3].capacity.sends = 17;
+    bad[4].capacity.receives = 17;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        /* There is room for the memory that such a queue pair would need. */
+        bench->qp_memory[0] = zeroed(65536);
+        assert_int_equal(qp_create(bench->nic, &bad[i], bench->qp_memory[0], &bench->qps[0]),
+                         STATUS_INVALID);
+        free(bench->qp_memory[0]);
+    }
+    assert_int_equal(bench->pd.users, 0);
+    assert_int_equal(bench->cq.users, 0);
+    free(bench->memory);
+    free(bench);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts),
-                                       cmocka_unit_test(test_late_reuse)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_late_reuse),
+        cmocka_unit_test(test_refused),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

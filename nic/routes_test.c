@@ -67,6 +67,18 @@ static void test_subnets_find_each_other(void **state)
     }
 }
 
+/* An address that both ends have, as on one host, goes with itself, and not with a neighbour. */
+static void test_nearest_is_the_same(void **state)
+{
+    (void)state;
+    const struct nic_av av = av_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    struct nic_routes routes = {.ports = 1, .own_count = 1, .own = {ipv4(10, 2, 0, 3)}};
+    const struct gid peer[] = {ipv4(10, 2, 0, 2), ipv4(10, 2, 0, 3)};
+    assert_true(nic_routes_learn(&routes, &av, peer, 2));
+    expect_route(&routes, &av, 1, peer[1], peer[1], 0);
+    expect_route(&routes, &av, 2, av.source, peer[0], 0);
+}
+
 /* A path that leaves its route again and again comes to all of them, and at once to one that no
  * other path has from the start, if there is any. */
 static void test_turns(void **state)
@@ -320,6 +332,27 @@ static void test_challenges_are_paid_for(void **state)
     assert_int_equal(saved, 8);
 }
 
+/* An address that responded once takes none of what the peer has paid for others. */
+static void test_later_challenges_are_free(void **state)
+{
+    (void)state;
+    const struct nic_av av = av_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    struct nic_routes routes = {.ports = 1};
+    struct nic_route_challenge again;
+    struct instant now = {1};
+    assert_true(nic_routes_learn(&routes, &av, (struct gid[]){ipv4(10, 2, 0, 2)}, 1));
+    (void)challenge(&routes, 7);
+    assert_int_equal(routes.credit, 0);
+    assert_true(nic_routes_on_response(&routes, 7));
+    for (uint8_t credit = 0; credit < 4; credit++) {
+        routes.random = 8;
+        routes.credit = credit;
+        now.ns += 11 * UINT64_C(1000000000);
+        assert_true(nic_routes_challenge(&routes, now, &again));
+        assert_int_equal(routes.credit, credit);
+    }
+}
+
 static void test_the_route_back(void **state)
 {
     (void)state;
@@ -338,6 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ports_alone),
         cmocka_unit_test(test_subnets_find_each_other),
+        cmocka_unit_test(test_nearest_is_the_same),
         cmocka_unit_test(test_addresses_left_over),
         cmocka_unit_test(test_never_more_than_16),
         cmocka_unit_test(test_all_routes_differ),
@@ -349,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_no_path_takes_what_is_not_proven),
         cmocka_unit_test(test_a_proof_is_of_its_address),
         cmocka_unit_test(test_challenges_are_paid_for),
+        cmocka_unit_test(test_later_challenges_are_free),
         cmocka_unit_test(test_the_route_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,9 +116,11 @@ static void post(struct bench *bench, enum work_kind kind, uint32_t bytes)
 static bool pulls(struct bench *bench, struct block_packet *packet)
 {
     struct nic_departure departure;
+    memset(&departure, 0xff, sizeof(departure)); /* A world leaves in it what was there before. */
     if (!nic_next_packet(bench->nic, bench->qp, bench->now, &departure)) {
         return false;
     }
+    assert_int_equal(departure.route, 0); /* There is no other. */
     if (packet != NULL) {
         assert_int_equal(block_decode(departure.headers, departure.headers_bytes, none,
                                       departure.payload_bytes + departure.pad_bytes, packet),
@@ -178,9 +180,14 @@ static void expect_nothing(struct bench *bench)
     assert_int_equal(cq_poll(&bench->cq, &completion, 1), 0);
 }
 
+static uint64_t counted(const struct bench *bench, enum nic_counter counter)
+{
+    return nic_counters(bench->nic)->values[counter];
+}
+
 static uint64_t timeouts(const struct bench *bench)
 {
-    return nic_counters(bench->nic)->values[COUNTER_timeouts];
+    return counted(bench, COUNTER_timeouts);
 }
 
 /* One WRITE is done, and the stream is idle. */
@@ -411,6 +418,45 @@ static void test_not_judged_while_draining(void **state)
     end(bench);
 }
 
+/* A queue that drains tells so when its last request is done. */
+static void test_drained(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(true);
+    const struct qp_attributes attributes = {.state = QP_SQD, .notify_when_drained = true};
+    struct nic_event event;
+    post(bench, WORK_WRITE, 8);
+    const struct block_packet packet = pull(bench);
+    while (nic_next_event(bench->nic, &event)) {
+    }
+    assert_int_equal(
+        qp_modify(bench->qp, &attributes, QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, bench->now),
+        STATUS_OK);
+    assert_false(pulls(bench, NULL));
+    assert_false(nic_next_event(bench->nic, &event));
+    answer(bench, packet.number + 1, &packet);
+    expect(bench, COMPLETION_SUCCESS);
+    assert_true(nic_next_event(bench->nic, &event));
+    assert_int_equal(event.kind, NIC_EVENT_SQ_DRAINED);
+    assert_false(nic_next_event(bench->nic, &event));
+    end(bench);
+}
+
+/* The data of a READ of 8 bytes. */
+static struct block_packet data_of(struct bench *bench, const struct block_packet *read)
+{
+    return (struct block_packet){.opcode = BLOCK_DATA,
+                                 .destination_qpn = qp_number(bench->qp),
+                                 .session = bench->session,
+                                 .tsn = bench->answers++,
+                                 .number = read->number,
+                                 .index = read->index,
+                                 .position = 0,
+                                 .last_position = read->last_position,
+                                 .last_block = read->last_block,
+                                 .payload_bytes = 8};
+}
+
 /* The data of a READ shows that the requests before it are done, even if there is no place for the
  * data. */
 static void test_data_without_a_place(void **state)
@@ -424,21 +470,76 @@ static void test_data_without_a_place(void **state)
     assert_int_equal(read.opcode, BLOCK_READ);
     assert_int_equal(region_remove(nic_regions(bench->nic), &bench->region), STATUS_OK);
     bench->now.ns += TRIP_NS;
-    const struct block_packet data = {.opcode = BLOCK_DATA,
-                                      .destination_qpn = qp_number(bench->qp),
-                                      .session = bench->session,
-                                      .tsn = bench->answers++,
-                                      .number = read.number,
-                                      .index = read.index,
-                                      .position = 0,
-                                      .last_position = read.last_position,
-                                      .last_block = read.last_block,
-                                      .payload_bytes = 8};
+    const struct block_packet data = data_of(bench, &read);
     hand_in(bench, &data);
     expect(bench, COMPLETION_SUCCESS);
     expect(bench, COMPLETION_LOCAL_PROTECTION);
     expect_nothing(bench);
     end(bench);
+}
+
+/* -- Answers that are counted -------------------------------------------------------------------*/
+
+/* Each answer is counted once by its meaning; one that is old, or that names requests that never
+ * left, changes nothing. */
+static void test_answers_are_counted(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(true);
+    post(bench, WORK_WRITE, 8);
+    const struct block_packet packet = pull(bench);
+    const uint32_t next = bench->answers;
+    bench->now.ns += TRIP_NS;
+    const struct {
+        struct block_answer answer;
+        uint32_t tsn;
+        enum nic_counter counter;
+    } cases[] = {
+        {{.base = packet.number + 2}, next, COUNTER_drop_block_impossible},
+        {{.base = packet.number, .status = BLOCK_STATUS_RNR}, next, COUNTER_rcvd_rnr_err},
+        {{.base = packet.number + 1}, next - 1, COUNTER_block_answers_stale},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct block_packet told = {.opcode = BLOCK_ANSWER,
+                                    .destination_qpn = qp_number(bench->qp),
+                                    .session = bench->session,
+                                    .tsn = cases[i].tsn,
+                                    .answer = cases[i].answer};
+        told.answer.limit_void = true;
+        told.answer.echo_tsn = packet.tsn;
+        const uint64_t before = counted(bench, COUNTER_block_answers_received);
+        hand_in(bench, &told);
+        assert_int_equal(counted(bench, COUNTER_block_answers_received), before + 1);
+        for (size_t j = 0; j < COUNT_OF(cases); j++) {
+            assert_int_equal(counted(bench, cases[j].counter), j <= i);
+        }
+        expect_nothing(bench);
+    }
+    end(bench);
+}
+
+/* Data for another place than its block has, or of another length, ends the queue pair; data that
+ * nobody asked for does not. */
+static void test_wrong_data_is_counted(void **state)
+{
+    (void)state;
+    static const enum nic_counter counters[] = {
+        COUNTER_bad_response_order, COUNTER_bad_response_length, COUNTER_drop_block_impossible};
+    for (size_t i = 0; i < COUNT_OF(counters); i++) {
+        struct bench *bench = begin(true);
+        post(bench, WORK_READ, 8);
+        const struct block_packet read = pull(bench);
+        struct block_packet data = data_of(bench, &read);
+        data.index += i == 0;
+        data.payload_bytes = i == 1 ? 4 : 8;
+        data.number += i == 2;
+        hand_in(bench, &data);
+        for (size_t j = 0; j < COUNT_OF(counters); j++) {
+            assert_int_equal(counted(bench, counters[j]), i == j);
+        }
+        assert_int_equal(qp_state_of(bench->qp), i == 2 ? QP_RTS : QP_ERR);
+        end(bench);
+    }
 }
 
 /* -- Memory that is taken back ------------------------------------------------------------------*/
@@ -528,7 +629,10 @@ int main(void)
         cmocka_unit_test(test_sending_without_room),
         cmocka_unit_test(test_behind_failed_local_work),
         cmocka_unit_test(test_not_judged_while_draining),
+        cmocka_unit_test(test_drained),
         cmocka_unit_test(test_data_without_a_place),
+        cmocka_unit_test(test_answers_are_counted),
+        cmocka_unit_test(test_wrong_data_is_counted),
         cmocka_unit_test(test_value_that_went),
         cmocka_unit_test(test_timeout_switched_on),
         cmocka_unit_test(test_timeout_changed),

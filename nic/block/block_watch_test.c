@@ -287,6 +287,29 @@ static void test_losses(void **state)
     end(bench);
 }
 
+/* An acknowledgement of a request that was sent twice does not say how long the route is. */
+static void test_a_lost_packet_is_not_measured(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(true);
+    struct qp_report report;
+    to_rts(bench);
+    post(bench);
+    (void)pull(bench);
+    bench->psn++;
+    answer(bench, true);
+    (void)pull(bench);
+    bench->now.ns += LONG_NS;
+    answer(bench, false);
+    qp_report_of(bench->qp, &report);
+    assert_int_equal(report.losses, 1);
+    assert_int_equal(report.round_trip_ns, 0);
+    go_round(bench, LONG_NS / 2);
+    qp_report_of(bench->qp, &report);
+    assert_int_equal(report.round_trip_ns, LONG_NS / 2);
+    end(bench);
+}
+
 /* EXA-74: a peer that does not answer probes may be no nonic; as soon as it answers one, the queue
  * pair takes memory. A queue pair that finds no memory goes on by RC, and takes some later. */
 static void test_of_whom_to_ask(void **state)
@@ -389,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_long_round_trips),
         cmocka_unit_test(test_one_short_round_trip),
         cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_a_lost_packet_is_not_measured),
         cmocka_unit_test(test_of_whom_to_ask),
         cmocka_unit_test(test_a_link_that_is_none_for_blocks),
         cmocka_unit_test(test_the_peer_asks),

@@ -451,8 +451,36 @@ static void old_duplicates_change_nothing(void **state)
     end(bench);
 }
 
-/* EXA-92: a move that began before a reset ends in the next life, where a block of the same number
- * has a context of the same birth. */
+static void begin_again_after_reset(struct bench *bench)
+{
+    bench_modify(bench, QP_RESET, 0, 0);
+    bench_modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0);
+    bench_modify(bench, QP_RTR,
+                 QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+                     QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
+                 0);
+    bench_speak_blocks(bench, 0, 0);
+}
+
+/* `old` began before the queue pair or its session began anew. Now a block of the same number has a
+ * context of the same birth; `packet` is its first. */
+static void expect_void(struct bench *bench, const struct block_packet *packet,
+                        const struct nic_move *old)
+{
+    struct nic_move move;
+    const bool alone = packet->last_position == 0;
+    assert_true(arrive(bench, packet, &move));
+    assert_int_equal(move.birth, old->birth);
+    block_receive_on_moved(bench->qp, old, NIC_MOVED, bench->now);
+    const struct block_responder *stream = &bench->qp->block->receiver->stream;
+    assert_int_equal(base_of(bench), 0);
+    assert_int_equal(stream->moving, alone);
+    assert_int_equal(stream->reserve.placed, 0);
+    finish(bench, &move, NIC_MOVED);
+    assert_int_equal(alone ? base_of(bench) : stream->reserve.placed, 1);
+}
+
+/* EXA-92: a move that began before a reset ends in the next life. */
 static void an_old_move_does_not_count(void **state)
 {
     (void)state;
@@ -464,24 +492,34 @@ static void an_old_move_does_not_count(void **state)
             packet.last_position = 0;
             packet.message_bytes = BENCH_MTU;
         }
-        struct nic_move old, move;
+        struct nic_move old;
         assert_true(arrive(bench, &packet, &old));
-        bench_modify(bench, QP_RESET, 0, 0);
-        bench_modify(bench, QP_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 0);
-        bench_modify(bench, QP_RTR,
-                     QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
-                         QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
-                     0);
-        bench_speak_blocks(bench, 0, 0);
-        assert_true(arrive(bench, &packet, &move));
-        assert_int_equal(move.birth, old.birth);
-        block_receive_on_moved(bench->qp, &old, NIC_MOVED, bench->now);
-        const struct block_responder *stream = &bench->qp->block->receiver->stream;
-        assert_int_equal(base_of(bench), 0);
-        assert_int_equal(stream->moving, alone);
-        assert_int_equal(stream->reserve.placed, 0);
-        finish(bench, &move, NIC_MOVED);
-        assert_int_equal(alone ? base_of(bench) : stream->reserve.placed, 1);
+        begin_again_after_reset(bench);
+        expect_void(bench, &packet, &old);
+        end(bench);
+    }
+}
+
+/* Likewise in the session after one that was dropped, also if there was a reset, too. */
+static void a_move_of_a_dropped_session_does_not_count(void **state)
+{
+    (void)state;
+    for (int reset = 0; reset < 2; reset++) {
+        const struct bench_config config = {.held = 4};
+        struct bench *bench = begin(&config);
+        const struct block_packet packet = packet_of(bench, BLOCK_WRITE, 0, 0);
+        const struct block_terms terms = bench->qp->block->receiving;
+        struct nic_move old;
+        assert_true(arrive(bench, &packet, &old));
+        block_hello_drop_session(bench->qp);
+        if (reset) {
+            begin_again_after_reset(bench);
+        } else {
+            bench->qp->block->answer =
+                (struct hello_answer){.session = true, .nonce = BENCH_SESSION};
+            block_receive_begin(bench->qp, &terms);
+        }
+        expect_void(bench, &packet, &old);
         end(bench);
     }
 }
@@ -734,6 +772,7 @@ int main(void)
         cmocka_unit_test(late_duplicates_change_nothing),
         cmocka_unit_test(old_duplicates_change_nothing),
         cmocka_unit_test(an_old_move_does_not_count),
+        cmocka_unit_test(a_move_of_a_dropped_session_does_not_count),
         cmocka_unit_test(in_order_nothing_is_kept),
         cmocka_unit_test(early_messages_give_back_their_receives),
         cmocka_unit_test(faults_are_refused_in_order),

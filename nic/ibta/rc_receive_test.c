@@ -255,6 +255,27 @@ static void test_lost_response_that_never_comes(void **state)
     end(bench);
 }
 
+/* Retries can end with a NAK as well as with a timer, and are counted as such; a request that is
+ * refused had no retries. */
+static void test_naks_use_up_retries(void **state)
+{
+    (void)state;
+    static const uint8_t syndromes[] = {ROCE_NAK_PSN_SEQUENCE, ROCE_NAK_REMOTE_ACCESS};
+    static const enum completion_status statuses[] = {COMPLETION_RETRY_EXCEEDED,
+                                                      COMPLETION_REMOTE_ACCESS};
+    for (size_t i = 0; i < COUNT_OF(syndromes); i++) {
+        struct bench *bench = begin(QP_RC, QP_RTS);
+        post(bench, 1, WORK_WRITE, 8);
+        while (pull(bench, NULL) == 1) {
+            answer(bench, ROCE_ACKNOWLEDGE, 0, syndromes[i], 0);
+        }
+        expect(bench, 1, statuses[i]);
+        assert_int_equal(counted(bench, COUNTER_retry_exceeded_err), i == 0);
+        assert_int_equal(counted(bench, COUNTER_retry_rnr_exceeded_err), 0);
+        end(bench);
+    }
+}
+
 /* The data is there but not in memory yet. */
 static void test_nak_behind_a_slow_move(void **state)
 {
@@ -447,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_nak_behind_a_lost_response),
         cmocka_unit_test(test_refused_stays_refused),
         cmocka_unit_test(test_lost_response_that_never_comes),
+        cmocka_unit_test(test_naks_use_up_retries),
         cmocka_unit_test(test_nak_behind_a_slow_move),
         cmocka_unit_test(test_failing_local_work),
         cmocka_unit_test(test_unread),

@@ -101,7 +101,7 @@ static inline struct bench *begin_with(enum qp_type type, enum qp_state state, u
                                       .inline_bytes = 64,
                                       .reads_per_qp = 2,
                                       .cq_entries = 32,
-                                      .xrc_srqs = 2,
+                                      .xrc_srqs = 3,
                                       .mtu = PATH_MTU_1024};
     struct bench *bench = zeroed(sizeof(*bench));
     bench->now = (struct instant){1000};

@@ -141,12 +141,31 @@ static void test_duplicate_behind_its_queue(void **state)
     end_target(target);
 }
 
+/* As many queues as the NIC has room for get numbers, and no more. */
+static void test_room_for_queues(void **state)
+{
+    (void)state;
+    struct target *target = begin_target();
+    struct bench *bench = target->bench;
+    struct srq third = {.xrcd = &target->xrcd, .cq = &bench->cq}, fourth = third;
+    assert_int_equal(bench->nic->limits.xrc_srqs, QUEUES + 1);
+    assert_int_equal(srq_enter(bench->nic, &third), STATUS_OK);
+    assert_int_equal(srq_enter(bench->nic, &fourth), STATUS_FULL);
+    assert_ptr_equal(nic_find_srq(bench->nic, third.number), &third);
+    for (uint32_t i = 0; i < QUEUES; i++) {
+        assert_ptr_equal(nic_find_srq(bench->nic, target->srqs[i].number), &target->srqs[i]);
+    }
+    srq_leave(bench->nic, &third);
+    end_target(target);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_queue_for_all_packets),
         cmocka_unit_test(test_flushed_where_it_belongs),
         cmocka_unit_test(test_duplicate_behind_its_queue),
+        cmocka_unit_test(test_room_for_queues),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
