@@ -508,7 +508,7 @@ static const char *no_room(struct share *const *shares, uint32_t count)
 
 bool share_claim_slot(struct share *const *shares, uint32_t count, char *error, size_t error_bytes)
 {
-    CHECK(count > 0); /* Of no address, every slot is free. */
+    CHECK(count > 0); /* Without an address, every slot is free. */
     uint32_t drawn;
     random_draw(&drawn, sizeof(drawn));
     bool claimed = false;

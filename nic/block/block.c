@@ -329,7 +329,7 @@ bool block_next_packet(struct qp *qp, struct instant now, struct nic_departure *
 
 void block_on_gather_failed(struct qp *qp, const struct nic_departure *departure)
 {
-    INVARIANTS(CHECK(departure->payload_bytes > 0)); /* Of nothing, nothing is missing. */
+    INVARIANTS(CHECK(departure->payload_bytes > 0)); /* An empty payload cannot be missing. */
     const enum qp_state before = (enum qp_state)qp->state;
     const uint8_t opcode = departure->headers[0];
     if (!block_is(opcode)) {
