@@ -92,7 +92,7 @@ static void copy_details(const struct qp *qp, struct work *work, const struct se
                                                       sizeof(struct nic_av));
         *av = *request->av;
         work->datagram.av = av;
-        work->datagram.qpn = request->destination_qpn;
+        work->datagram.qpn = request->destination_qpn & ROCE_24_BITS;
         work->datagram.qkey = request->destination_qkey;
     } else if (work_is(work, WORK_HAS_OPERANDS)) {
         work->atomic.compare_or_add = request->compare_or_add;

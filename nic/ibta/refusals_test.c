@@ -298,6 +298,24 @@ static void test_own_qkey(void **state)
     end(bench);
 }
 
+/* A QPN has 24 bits: hardware takes no more of what a program says, and a world finds the peer's
+ * process by the upper 8 of them. */
+static void test_ud_qpn(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_UD, QP_RTS);
+    const struct nic_av av = {.destination = {{[15] = 1}}};
+    const struct sge sge = {0, 8, bench->region.key};
+    const struct send_request request = {
+        .kind = WORK_SEND, .sges = &sge, .sge_count = 1, .av = &av, .destination_qpn = 0xab123456};
+    struct nic_departure departure;
+    assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
+    assert_int_equal(nic_qp_destination(bench->qp), 0x123456);
+    assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
+    assert_int_equal(departure.destination_qpn, 0x123456);
+    end(bench);
+}
+
 static void datagram(struct bench *bench, uint32_t bytes)
 {
     deliver(bench, (struct roce_packet){.opcode = ROCE_SEND_ONLY,
@@ -561,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_shared_receives_promise_nothing),
         cmocka_unit_test(test_memory_taken_back_behind_a_read),
         cmocka_unit_test(test_own_qkey),
+        cmocka_unit_test(test_ud_qpn),
         cmocka_unit_test(test_ud_drops_what_is_too_long),
         cmocka_unit_test(test_receive_that_is_not_allowed),
         cmocka_unit_test(test_receive_that_is_not_there),
