@@ -179,7 +179,7 @@ bool local_send(int socket, const void *bytes, size_t count, const int *fds, uin
     return system_send_message(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)count;
 }
 
-/* Keeps up to `wanted` of the descriptors that came along. */
+/* Keeps up to `wanted` of the descriptors that came along; descriptor_own may fail for one. */
 static void take_descriptors(const struct cmsghdr *header, int *fds, uint32_t wanted,
                              uint32_t *fd_count)
 {
@@ -187,10 +187,10 @@ static void take_descriptors(const struct cmsghdr *header, int *fds, uint32_t wa
     for (uint32_t i = 0; i < came; i++) {
         int fd;
         memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));
-        if (*fd_count < wanted) {
-            fds[(*fd_count)++] = descriptor_own(fd);
-        } else {
+        if (*fd_count == wanted) {
             descriptor_close(fd);
+        } else if ((fds[*fd_count] = descriptor_own(fd)) >= 0) {
+            (*fd_count)++;
         }
     }
 }

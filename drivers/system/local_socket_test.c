@@ -2,8 +2,9 @@
  *
  * Goal    However many processes of other users connect, one turn of accepting ends soon, and
  *         processes of our user are let in all the same. A process that listened as our user, and
- *         then became another user, is not believed.
- * Method  A child that becomes another user, which needs root.
+ *         then became another user, is not believed. A descriptor that came, but cannot be kept, is
+ *         not counted among those that were.
+ * Method  A child that becomes another user, which needs root; a limit of descriptors.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,11 +147,39 @@ static void test_set_user_id(void **state)
     descriptor_close(pair[1]);
 }
 
+/* Without standard input, the descriptor gets its number, and no number above is left. */
+static bool keeps_none(const int pair[2])
+{
+    const struct rlimit limit = {.rlim_cur = STDERR_FILENO + 1, .rlim_max = STDERR_FILENO + 1};
+    int fd;
+    char word[4];
+    uint32_t count = 1;
+    return close(STDIN_FILENO) == 0 && setrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+           local_receive(pair[0], word, sizeof(word), &fd, &count) == sizeof(word) && count == 0;
+}
+
+static void test_descriptor_that_cannot_be_kept(void **state)
+{
+    (void)state;
+    int pair[2], status;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    assert_true(local_send(pair[1], "word", 4, &pair[1], 1));
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(keeps_none(pair) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    descriptor_close(pair[0]);
+    descriptor_close(pair[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_that_became_a_stranger),
         cmocka_unit_test(test_set_user_id),
+        cmocka_unit_test(test_descriptor_that_cannot_be_kept),
         cmocka_unit_test(test_strangers_before_one_of_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
