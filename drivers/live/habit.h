@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/check.h"
 #include "base/instant.h"
 
 /* Packets that are taken in between two looks at queue pairs that want to send. */
@@ -114,6 +115,7 @@ struct habit {
 
 /* The habit of a program of which nothing is known; the thread drives. */
 void habit_init(struct habit *habit, uint32_t batch);
+void habit_check(const struct habit *habit);
 
 /* -- A poll -------------------------------------------------------------------------------------*/
 
@@ -122,6 +124,7 @@ void habit_init(struct habit *habit, uint32_t batch);
  * drive (habit_drive). */
 static inline bool habit_shows_poller(struct habit *habit, bool armed)
 {
+    INVARIANTS(habit_check(habit));
     return habit->driver == HABIT_WATCHED && !armed && ++habit->polls > habit->polls_to_believe;
 }
 
@@ -138,6 +141,7 @@ void habit_time_poll(struct habit *habit, struct instant now);
 /* Have posts waited long enough, so that they are to be sent? */
 static inline bool habit_held_long(struct habit *habit)
 {
+    INVARIANTS(habit_check(habit));
     return habit->posts.waiting > 0 && ++habit->posts.holds > HABIT_HOLDS_MAX;
 }
 
@@ -185,6 +189,7 @@ static inline void habit_note_end_of_posts(struct habit *habit)
 /* A round of a program found nothing. True: the program is to drive from now on. */
 static inline bool habit_note_idle(struct habit *habit)
 {
+    INVARIANTS(habit_check(habit));
     habit_note_end_of_posts(habit);
     habit->idle_polls++;
     return habit->driver == HABIT_WATCHED && habit->idle_polls > habit->polls_to_believe;
@@ -201,6 +206,7 @@ static inline void habit_note_packets(struct habit *habit)
  * next round because of that. */
 static inline bool habit_sends_now(struct habit *habit, uint32_t received)
 {
+    INVARIANTS(habit_check(habit));
     const bool company = received > 0 && habit->posts.waiting > 0;
     const bool now = received == 0 || (!company && (received > HABIT_DEFER_MAX || habit->deferred));
     habit->deferred |= !now;
@@ -210,6 +216,7 @@ static inline bool habit_sends_now(struct habit *habit, uint32_t received)
 /* All packets that are ready leave. */
 static inline void habit_note_sending(struct habit *habit)
 {
+    INVARIANTS(habit_check(habit));
     habit->deferred = false;
     habit->posts.waiting = 0;
     habit->posts.holds = 0;
@@ -218,12 +225,14 @@ static inline void habit_note_sending(struct habit *habit)
 /* Packets of each peer to take in at a time. */
 static inline uint32_t habit_quantum(const struct habit *habit)
 {
+    INVARIANTS(CHECK(habit->batch > 0)); /* Nothing would ever be taken in. */
     return habit->batch < HABIT_QUANTUM ? habit->batch : HABIT_QUANTUM;
 }
 
 /* A round brought packets. True: it is time to look at timers all the same. */
 static inline bool habit_is_time_late(struct habit *habit)
 {
+    INVARIANTS(habit_check(habit));
     return ++habit->rounds_without_time >= HABIT_ROUNDS_PER_TIME;
 }
 
@@ -236,6 +245,7 @@ static inline void habit_note_time(struct habit *habit)
 
 static inline void habit_note_post(struct habit *habit)
 {
+    INVARIANTS(habit_check(habit));
     habit->posts.since_idle++;
     habit->posts.polled = false;
 }
@@ -243,6 +253,7 @@ static inline void habit_note_post(struct habit *habit)
 /* May the post wait for company, unless it is large? */
 static inline bool habit_may_hold(const struct habit *habit)
 {
+    INVARIANTS(habit_check(habit));
     return habit->posts.together && habit->driver == HABIT_POLLED &&
            habit->posts.waiting + 1 < habit->batch;
 }
@@ -252,6 +263,7 @@ static inline bool habit_holds(struct habit *habit, uint32_t bytes)
 {
     const bool holds = bytes < HABIT_LARGE_BYTES;
     habit->posts.waiting += holds;
+    INVARIANTS(habit_check(habit));
     return holds;
 }
 
@@ -280,6 +292,7 @@ static inline bool habit_reads_clock_to_flush(struct habit *habit)
 
 static inline void habit_drive(struct habit *habit)
 {
+    INVARIANTS(habit_check(habit));
     habit->driver = HABIT_POLLED;
 }
 

@@ -104,6 +104,7 @@ static struct nic_limits limits_of(const struct live *live)
     const uint32_t paths = paths_of(live), most = paths > PATHS_USUAL ? paths : PATHS_USUAL;
     mine.block.paths = paths * live->addresses.words < most ? paths * live->addresses.words : most;
     if (live->addresses.shared) {
+        CHECK(live->addresses.slot < SHARE_SLOTS);
         mine.qpn_base = live->addresses.slot * SHARE_QPN_SPAN;
         mine.qpn_span = SHARE_QPN_SPAN;
         mine.qps = SHARE_QPN_SPAN - 2;
@@ -123,6 +124,7 @@ static void *map_nic(size_t bytes)
  * system counts pages that nobody touches (vm.overcommit_memory = 2). */
 static bool make_nic(struct live *live, char *error, size_t error_bytes)
 {
+    CHECK(live->nic == NULL);
     struct nic_limits mine = limits_of(live);
     size_t bytes = nic_bytes(&mine);
     while ((live->nic_memory = map_nic(bytes)) == NULL && mine.block.connections > 1) {
@@ -213,6 +215,7 @@ static bool open_manager(struct live *live, char *error, size_t error_bytes)
 
 struct live *live_claim(const struct live_config *config, char *error, size_t error_bytes)
 {
+    CHECK(config->batch > 0 && config->paths <= NIC_ROUTES_MAX);
     struct live *live = calloc(1, sizeof(*live));
     if (live == NULL) {
         snprintf(error, error_bytes, "no memory");
@@ -238,12 +241,15 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
 
 static bool watch(struct live *live, int fd, uint32_t events)
 {
+    CHECK(fd >= 0 && live->thread.poll_fd >= 0);
     struct epoll_event event = {.events = events, .data.fd = fd};
     return epoll_ctl(live->thread.poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 static bool watch_all(struct live *live)
 {
+    /* Open ones would be lost. */
+    CHECK(live->thread.poll_fd < 0 && live->thread.wake_fd < 0 && live->thread.stat_fd < 0);
     live->thread.poll_fd = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
     live->thread.wake_fd = descriptor_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (live->thread.poll_fd < 0 || live->thread.wake_fd < 0 ||
@@ -363,6 +369,7 @@ void live_close(struct live *live)
     if (!leave(live)) {
         return;
     }
+    CHECK(!live->thread.started); /* It would use what goes here. */
     live_cm_close(live);
     capture_close(live->capture);
     faults_close(live->faults);

@@ -103,6 +103,7 @@ static int own_address(const struct live *live, const uint8_t ip[16])
 /* An address of ours that can talk to `peer`. */
 static const struct gid *gid_towards(const struct live *live, const uint8_t peer[16])
 {
+    CHECK(live->addresses.count > 0);
     for (uint32_t i = 0; i < live->addresses.count; i++) {
         const struct gid *gid = &live->addresses.entries[i].gid;
         if (inet_is_ipv4(gid->bytes) == inet_is_ipv4(peer)) {
@@ -274,6 +275,7 @@ uint16_t live_lid(struct live *live)
         struct service *service;
         random_draw(&lid, sizeof(lid));
         lid = (uint16_t)(1 + lid % LID_UNICAST_MAX);
+        CHECK(lid != 0 && lid <= LID_UNICAST_MAX); /* 0 says that there is none. */
         if (services_claim(&live->manager.services, LID_SPACE, any, true, lid, &chosen, &service) !=
             0) {
             continue;
@@ -332,6 +334,7 @@ static void send_mad(struct live *live, const struct cm_mad *mad)
 void live_cm_say_again(struct live *live)
 {
     struct cm_mad mad;
+    INVARIANTS(live_check_locked(live));
     cm_say_again(&live->manager.cm->cm, live_now(live));
     while (cm_next_copy(&live->manager.cm->cm, &mad)) {
         send_mad(live, &mad);
@@ -357,6 +360,7 @@ static bool put_questions(struct live *live)
 
 static void answer_found(struct live *live, struct rdma_id *id, const struct service_owner *owner)
 {
+    CHECK(owner->slot >= LOCAL_NO_SLOT && owner->slot < SHARE_SLOTS); /* It was judged. */
     struct rdma_server server = {.process = (uint32_t)(owner->slot + 1)};
     memcpy(server.gid, owner->gid.bytes, 16);
     memcpy(server.source_gid, gid_towards(live, owner->gid.bytes)->bytes, 16);
@@ -426,6 +430,7 @@ static void take_mad(const struct nic_frame *frame, const struct nic_move *move,
 {
     const uint32_t headers =
         frame->payload == NULL ? frame->headers_bytes - move->payload_bytes : frame->headers_bytes;
+    INVARIANTS(CHECK(headers <= frame->headers_bytes));
     mad->source = frame->source;
     mad->destination = frame->destination;
     mad->variant = (struct inet_variant){.flow_label = frame->flow_label,
@@ -441,6 +446,7 @@ static void take_mad(const struct nic_frame *frame, const struct nic_move *move,
 
 static void judge_arrival(struct live *live, const struct live_mad *mad)
 {
+    INVARIANTS(live_check_locked(live));
     if (!live_cm_prepare(live)) {
         nic_count(live->nic, COUNTER_drop_no_receive);
         return;
@@ -464,6 +470,7 @@ void live_cm_arrival(struct live *live, const struct nic_frame *frame, const str
 
 void live_cm_serve(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     services_serve(&live->manager.services);
     live_explain_other_version(&live->explained, live->manager.services.other_version);
     live->manager.services.other_version = 0;
@@ -475,6 +482,7 @@ void live_cm_serve(struct live *live)
 
 void live_cm_on_gone(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     live_cm_hear_of_gone(live);
     live_cm_settle(live);
 }
@@ -482,6 +490,7 @@ void live_cm_on_gone(struct live *live)
 /* No thread is cancelled here either. */
 void live_cm_on_time(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     const int cancellation = uncancelled_begin();
     if (!live_cm_prepare(live)) {
         live->manager.due = instant_after(live->now, OUT_OF_MEMORY_NS);

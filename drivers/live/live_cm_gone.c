@@ -22,6 +22,7 @@ static bool hear_of(struct live *live, const struct gid *gid, uint32_t slot)
 {
     struct cm_mad mad;
     uint32_t at = 0;
+    INVARIANTS(live_check_locked(live));
     while (live_cm_prepare(live) &&
            cm_speak_for(&live->manager.cm->cm, gid->bytes, slot, &at, &mad)) {
         rdma_cm_on_message(live->manager.cm, mad.source, mad.destination, mad.bytes,
@@ -48,6 +49,8 @@ void live_cm_hear_of_gone(struct live *live)
  * have sent. */
 void live_cm_look_for_gone(struct live *live, const struct gid *gid, uint32_t slot)
 {
+    CHECK(slot < SHARE_SLOTS);
+    INVARIANTS(live_check_locked(live));
     if (live->manager.presence != NULL) {
         presence_serve(live->manager.presence);
         if (presence_is_gone(live->manager.presence, gid, slot)) {
@@ -67,6 +70,7 @@ void live_cm_wake_for_gone(struct live *live)
 static void meet(struct live *live, const uint8_t peer[16], uint32_t slot)
 {
     struct gid gid;
+    CHECK(slot < SHARE_SLOTS);
     memcpy(gid.bytes, peer, 16);
     if (live->manager.presence != NULL) {
         presence_meet(live->manager.presence, &gid, slot);
@@ -99,6 +103,7 @@ void live_cm_meet_requester(struct live *live, const struct live_mad *mad)
 
 void live_cm_judge(struct live *live, const struct live_mad *mad)
 {
+    INVARIANTS(live_check_locked(live));
     live_cm_meet_requester(live, mad);
     rdma_cm_on_message(live->manager.cm, mad->source.bytes, mad->destination.bytes, mad->mad,
                        mad->bytes, live->now);
@@ -106,6 +111,7 @@ void live_cm_judge(struct live *live, const struct live_mad *mad)
 
 bool live_cm_watch(struct live *live)
 {
+    CHECK(live->thread.poll_fd >= 0);
     struct epoll_event event = {.events = EPOLLIN};
     if (live->manager.presence == NULL) {
         return true;

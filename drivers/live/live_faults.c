@@ -117,6 +117,7 @@ static uint32_t copies_now(struct live *live, const struct faults_packet *packet
     if (!fault_holds(fault)) {
         return copies;
     }
+    CHECK(copies > 0); /* A packet that is dropped is not held. */
     if (faults_hold(live->faults, packet, live->now, fault)) {
         return copies - 1;
     }
@@ -130,7 +131,9 @@ static uint32_t copies_now(struct live *live, const struct faults_packet *packet
 static void transmit_whole(struct live *live, struct link *link, struct inet_variant variant,
                            uint8_t *bytes, uint32_t count, const struct fault_decision *fault)
 {
+    CHECK(count <= BLOCK_PACKET_BYTES_MAX && link->kind != LINK_SHARED);
     if (fault->corrupt) {
+        CHECK(fault->corrupt_bit / 8 < count);
         bytes[fault->corrupt_bit / 8] ^= (uint8_t)(1u << fault->corrupt_bit % 8);
     }
     const struct faults_packet packet = {.link = link,
@@ -166,6 +169,7 @@ static bool transmit_struck(struct live *live, struct link *link,
         .headers_bytes = (uint16_t)departure->headers_bytes,
         .payload_bytes = (uint16_t)departure->payload_bytes,
     };
+    CHECK(!fault->corrupt && departure->headers_bytes + departure->payload_bytes <= sizeof(bytes));
     if (fault_holds(fault)) {
         memcpy(bytes, departure->headers, departure->headers_bytes);
         if (!memory_gather(departure->segments, departure->segment_count,
@@ -204,6 +208,7 @@ bool live_transmit_with_faults(struct live *live, struct link *link,
 
 uint32_t live_flush_with_faults(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     const uint32_t released = release_held(live);
     live_flush_ports(live);
     faults_settle(live->faults);

@@ -51,6 +51,9 @@ struct live {
     uint32_t fetched_bytes;       /* Fetched in the present round of sending. */
 };
 
+/* live_state.c, where a round begins: the parts are there, and no queue pair waits unseen. */
+void live_check(const struct live *live);
+
 /* The entry of a function that world/ calls "(locked)". */
 static inline void live_check_locked(const struct live *live)
 {

@@ -13,6 +13,7 @@
 /* Tells the NIC whether the peer is a nonic: then its connections may move to blocks. */
 static void note_answers(struct live *live, struct link *link)
 {
+    INVARIANTS(CHECK(link->kind == LINK_UDP && link->number <= LIVE_NUMBERS_MAX));
     nic_note_answers(live->nic, link->number, udp_link_answers(link));
 }
 
@@ -43,12 +44,14 @@ uint32_t live_seal(const struct link *link, const struct nic_av *av, uint8_t *by
                    size_t pad_bytes)
 {
     const struct inet_flow flow = live_flow_of(link, av);
+    CHECK(count + pad_bytes + ROCE_ICRC_BYTES <= BLOCK_PACKET_BYTES_MAX);
     return (uint32_t)roce_frame_seal(&flow, bytes, count, pad_bytes);
 }
 
 uint32_t live_serialize(const struct link *link, const struct nic_departure *departure,
                         uint8_t *bytes)
 {
+    CHECK(departure->headers_bytes + departure->payload_bytes <= BLOCK_PACKET_BYTES_MAX);
     memcpy(bytes, departure->headers, departure->headers_bytes);
     const uint32_t count = departure->headers_bytes;
     if (!memory_gather(departure->segments, departure->segment_count, bytes + count)) {
@@ -63,6 +66,7 @@ uint32_t live_serialize(const struct link *link, const struct nic_departure *dep
 void live_transmit_raw(struct live *live, struct link *link, struct inet_variant variant,
                        const uint8_t *bytes, uint32_t count)
 {
+    CHECK(link->kind != LINK_SHARED); /* It would be lost without a word. */
     if (link->kind == LINK_UDP) {
         udp_port_transmit_raw(&live->udp, link, variant, bytes, count);
     } else if (link->kind == LINK_SHM) {
@@ -73,6 +77,7 @@ void live_transmit_raw(struct live *live, struct link *link, struct inet_variant
 bool live_transmit_packet(struct live *live, struct link *link,
                           const struct nic_departure *departure)
 {
+    INVARIANTS(CHECK(link->kind != LINK_SHARED));
     switch (link->kind) {
     case LINK_UDP: return udp_port_transmit(&live->udp, link, departure);
     case LINK_SHM: return shm_link_transmit(live->shm, link, departure);
@@ -84,6 +89,7 @@ bool live_transmit_packet(struct live *live, struct link *link,
 
 void live_flush_ports(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     if (live->shm != NULL) {
         live->links.parked |= !shm_port_flush(live->shm);
     }

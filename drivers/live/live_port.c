@@ -31,6 +31,7 @@ static bool is_on_interfaces(const struct live *live)
  * address's packets leave there. */
 static void follow(struct live *live, uint32_t index)
 {
+    CHECK(index < live->addresses.count);
     const struct interface_address *now = &live->port.interfaces.addresses[index];
     struct address *address = &live->addresses.entries[index];
     if (now->present && now->interface_index != 0 &&
@@ -181,6 +182,7 @@ static bool read_now(struct interfaces *interfaces)
 
 static void tell(struct live *live, uint32_t changes)
 {
+    INVARIANTS(live_check_locked(live));
     publish(live);
     if (changes != 0 && live->listener.on_port_change != NULL) {
         live->listener.on_port_change(changes);
@@ -191,6 +193,7 @@ static void tell(struct live *live, uint32_t changes)
  * differences. */
 static void take_reading(struct live *live, const struct interfaces *now)
 {
+    CHECK(now->count == live->addresses.count);
     if (instant_before(live->port.due, INSTANT_NEVER)) {
         tell(live, interfaces_replace(&live->port.interfaces, now));
     } else {
@@ -312,6 +315,7 @@ static void begin_anew(struct live *live)
 
 void live_port_on_time(struct live *live)
 {
+    CHECK(live->port.watch == NULL); /* Else nothing is due. */
     begin_anew(live);
 }
 

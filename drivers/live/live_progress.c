@@ -96,6 +96,7 @@ static void check_time_if_late(struct live *live)
 /* Receives, serves timers, sends. False: no packet came in, and none went out. */
 static bool go_round(struct live *live)
 {
+    INVARIANTS(live_check(live));
     live->now = clock_now();
     const bool look_at_udp = habit_looks_at_udp(&live->habit, udp_port_is_used(&live->udp));
     const uint32_t received = live_receive(live, habit_quantum(&live->habit), look_at_udp);
@@ -142,6 +143,7 @@ static void set_awake(struct live *live)
 
 static void take_over_from_thread(struct live *live)
 {
+    INVARIANTS(CHECK(live->habit.driver == HABIT_WATCHED));
     habit_drive(&live->habit);
     /* The thread goes on watching sockets that nobody polls, because no peer is reached over
      * them. */
@@ -165,7 +167,7 @@ static void note_poll(struct live *live, bool armed)
 
 void live_progress(struct live *live, bool armed)
 {
-    INVARIANTS(live_check_locked(live));
+    INVARIANTS(live_check(live));
     struct habit *habit = &live->habit;
     atomic_store_explicit(&live->thread.rounds, live->thread.rounds + 1, memory_order_relaxed);
     habit_note_round(habit);
@@ -195,7 +197,7 @@ void live_progress(struct live *live, bool armed)
 
 void live_reaped(struct live *live, bool armed)
 {
-    INVARIANTS(live_check_locked(live));
+    INVARIANTS(live_check(live));
     habit_note_reaped(&live->habit);
     note_poll(live, armed);
 }
@@ -220,7 +222,7 @@ void live_posted(struct live *live, struct qp *qp)
 
 void live_flush(struct live *live)
 {
-    INVARIANTS(live_check_locked(live));
+    INVARIANTS(live_check(live));
     if (habit_reads_clock_to_flush(&live->habit)) {
         live->now = clock_now();
     }
@@ -231,7 +233,7 @@ void live_flush(struct live *live)
 
 void live_will_block(struct live *live)
 {
-    INVARIANTS(live_check_locked(live));
+    INVARIANTS(live_check(live));
     const bool drove = habit_will_block(&live->habit);
     live->now = clock_now();
     live_transmit(live);
@@ -248,6 +250,7 @@ void live_will_block(struct live *live)
  * look. */
 static void pause_if_starved(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     if (local_starved()) {
         lock_release(&live->lock);
         system_sleep(STARVED_NS);
@@ -274,6 +277,7 @@ static void take_what_came(struct live *live)
 
 static void tell_ends(struct live *live)
 {
+    INVARIANTS(live_check(live));
     if (live_cm_has_gone(live)) {
         take_what_came(live);
         live_cm_on_gone(live);
@@ -313,6 +317,7 @@ static int wait_for_events(int fd, struct epoll_event *events, int room, uint64_
     const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
                                      .tv_nsec = (long)(timeout_ns % 1000000000)};
     struct pollfd ready = {.fd = fd, .events = POLLIN};
+    CHECK(fd >= 0 && room > 0);
     const int count = ppoll(&ready, 1, &timeout, NULL);
     if (count < 0 && errno != EINTR) {
         system_sleep((long)(timeout_ns < REFUSED_NS ? timeout_ns : REFUSED_NS));
@@ -324,6 +329,7 @@ static int wait_for_events(int fd, struct epoll_event *events, int room, uint64_
 static void sleep_in_kernel(struct live *live, uint64_t timeout_ns)
 {
     struct epoll_event events[8];
+    INVARIANTS(live_check(live));
     lock_release(&live->lock);
     const int count = wait_for_events(live->thread.poll_fd, events, COUNT_OF(events), timeout_ns);
     lock_take_unbiased(&live->lock);
@@ -339,6 +345,7 @@ static void look_on(struct live *live)
     uint64_t rounds = live->thread.rounds;
     int count = 0;
     bool polled = true;
+    INVARIANTS(CHECK(live->habit.driver == HABIT_POLLED));
     lock_release(&live->lock);
     while (count == 0 && polled) {
         count = wait_for_events(live->thread.poll_fd, events, COUNT_OF(events), HABIT_LOOK_NS);
@@ -360,6 +367,7 @@ static void look_on(struct live *live)
 /* No packet came for a while: sleeps until a doorbell, a datagram or a deadline. */
 static void rest(struct live *live)
 {
+    INVARIANTS(CHECK(!live->thread.asleep && live->thread.sleeps_until.ns == 0));
     if (live->shm != NULL && !shm_port_sleep(live->shm)) {
         shm_port_wake(live->shm);
         return;
@@ -390,6 +398,7 @@ void live_finish(struct live *live)
         live_flush(live);
         live_drain_held(live);
     }
+    INVARIANTS(live_check(live));
     udp_port_drain(&live->udp, LAST_WORDS_MS);
     if (live->config.stats) {
         live_print_stats(live);
@@ -403,6 +412,7 @@ void live_finish(struct live *live)
  * message when this process is gone. */
 static void take_leave(struct live *live)
 {
+    CHECK(live->thread.stopping);
     lock_take_unbiased(&live->lock);
     live->habit.driver = HABIT_WATCHED;
     live->now = clock_now();
@@ -421,6 +431,7 @@ static void take_leave(struct live *live)
 void *live_thread(void *argument)
 {
     struct live *live = argument;
+    CHECK(live->thread.poll_fd >= 0 && live->thread.wake_fd >= 0);
     if (live->shm != NULL) {
         shm_port_own(live->shm);
     }

@@ -28,6 +28,7 @@ static void block_arrival(struct live *live, const struct nic_frame *frame)
 void live_arrival(struct live *live, const struct nic_frame *frame)
 {
     struct nic_move move;
+    INVARIANTS(live_check_locked(live));
     if (UNLIKELY(block_is(frame->headers[0]))) {
         block_arrival(live, frame);
         return;
@@ -72,6 +73,7 @@ static bool lost_on_arrival(struct live *live, uint32_t count)
 static bool take_datagram(struct live *live, const struct udp_datagram *datagram,
                           struct nic_frame *frame)
 {
+    INVARIANTS(CHECK(datagram->count >= ROCE_BTH_BYTES)); /* It was judged. */
     *frame = (struct nic_frame){
         .headers = datagram->bytes,
         .headers_bytes = (uint32_t)datagram->count,
@@ -145,6 +147,7 @@ static uint32_t receive_from_groups(struct live *live, uint32_t quantum)
 
 bool live_receive_shared(struct live *live, int fd)
 {
+    INVARIANTS(CHECK(live->addresses.shared));
     const struct address *address = udp_port_shared(&live->udp, fd);
     if (address == NULL) {
         return false;
@@ -219,6 +222,7 @@ static uint32_t receive_records(struct live *live, uint32_t quantum, const struc
 
 uint32_t live_receive(struct live *live, uint32_t quantum, bool look_at_udp)
 {
+    INVARIANTS(live_check(live));
     const struct nic *foresight = live->config.batch > 1 ? live->nic : NULL;
     uint32_t count = 0;
     if (live->shm != NULL) {

@@ -74,6 +74,7 @@ static struct link *udp_link_to(struct live *live, const struct nic_av *av, uint
  * own callers are let in, because one of them may wait for us in the same way. */
 static bool wait_for_place(struct live *live, const struct gid *peer, struct instant *end)
 {
+    INVARIANTS(live_check_locked(live));
     const struct instant now = clock_now();
     if (live->shm == NULL || errno != EAGAIN) {
         return false;
@@ -103,6 +104,7 @@ static bool is_in_use(struct live *live, const struct nic_av *av, int slot)
  * pairs found no ring when they were connected. */
 static void tell_of_udp(struct live *live, const struct nic_av *av, uint32_t slot)
 {
+    CHECK(((const struct link *)av->link)->kind == LINK_SHM);
     if (is_in_use(live, av, LOCAL_NO_SLOT) || is_in_use(live, av, (int)slot)) {
         shm_link_tell_of_udp(av->link);
     }
@@ -175,6 +177,7 @@ static void explain_shm_only(struct live *live, const struct nic_av *av, uint32_
  * is a nonic. */
 static uint32_t peer_of(struct live *live, struct link *link)
 {
+    CHECK(link->kind == LINK_UDP && link->holders > 0);
     const uint32_t number = link->number != 0 ? 0 : live_free_number(live);
     struct nic_routes *routes = nic_peer_routes(live->nic, number);
     if (routes != NULL && udp_port_offer_routes(&live->udp, link, routes)) {
@@ -240,6 +243,7 @@ static bool has_family_of(const struct live *live, const struct gid *peer)
 
 bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot)
 {
+    INVARIANTS(live_check_locked(live));
     const struct nic_av av = {.source = live->addresses.entries[0].gid, .destination = *peer};
     const bool shm_only = live->config.wire == LIVE_WIRE_SHM;
     if ((!shm_only && has_family_of(live, peer)) || shm_link_for_now(live, &av, slot) != NULL) {
@@ -255,6 +259,7 @@ bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t sl
 /* Over UDP the datagram reaches a process that reads the peer's common socket, and hands it on. */
 enum status live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot)
 {
+    INVARIANTS(live_check_locked(live));
     live_sweep_links(live);
     av->link = shm_link_for_now(live, av, slot);
     if (av->link == NULL && live->config.wire == LIVE_WIRE_SHM) {
@@ -318,6 +323,7 @@ struct link *live_slot_link(struct live *live, struct link *base, uint32_t desti
 {
     struct live_shared *shared = CONTAINER_OF(base, struct live_shared, link);
     const uint32_t slot = share_slot_of(destination_qpn);
+    INVARIANTS(CHECK(base->kind == LINK_SHARED && slot < SHARE_SLOTS));
     struct live_slot *at = &shared->slots[slot];
     const bool best =
         at->link != NULL && !at->link->lost && (at->link->kind == LINK_SHM || live->shm == NULL);
@@ -332,6 +338,8 @@ struct link *live_slot_link(struct live *live, struct link *base, uint32_t desti
         live_let_go(live, at->link);
     }
     at->link = found != NULL ? found : &live->links.nowhere;
+    INVARIANTS(CHECK(at->link->kind != LINK_SHARED));
+    INVARIANTS(CHECK(at->link->holders > 0 || at->link == &live->links.nowhere));
     at->look_at = instant_after(live->now, LOOK_AGAIN_NS);
     return at->link;
 }

@@ -84,6 +84,14 @@ static void collect_shm(const struct shm_port *port, struct stat_line lines[SHM_
     memcpy(lines, all, sizeof(all));
 }
 
+/* A number of lines that is too large leaves lines without a name. */
+static void lines_check(const struct stat_line lines[LINES_MAX])
+{
+    for (uint32_t i = 0; i < LINES_MAX; i++) {
+        CHECK(lines[i].name != NULL && lines[i].name[0] != '\0');
+    }
+}
+
 /* The counters of the NIC, of the UDP port, of the connection manager, of direct accesses, and of
  * rings. Returns how many there are. */
 static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MAX])
@@ -114,6 +122,7 @@ static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MA
     collect_cm(live->manager.cm, lines + COUNTER_COUNT + PORT_LINES);
     collect_direct(live->shm, lines + COUNTER_COUNT + PORT_LINES + CM_LINES);
     collect_shm(live->shm, lines + COUNTER_COUNT + PORT_LINES + CM_LINES + DIRECT_LINES);
+    INVARIANTS(lines_check(lines));
     return LINES_MAX;
 }
 
@@ -166,6 +175,7 @@ static bool grant_wish(struct live *live, int client)
     }
     const size_t bytes =
         live->owner.on_wish(live, wish, stat_server_serves_root(client), text, WISH_BYTES_MAX);
+    CHECK(bytes == SIZE_MAX || bytes <= WISH_BYTES_MAX);
     if (bytes != SIZE_MAX) {
         stat_server_say(client, text, bytes);
     }
@@ -175,6 +185,8 @@ static bool grant_wish(struct live *live, int client)
 
 void live_serve_stat(struct live *live)
 {
+    CHECK(live->thread.stat_fd >= 0);
+    INVARIANTS(live_check_locked(live));
     const int client = stat_server_accept(live->thread.stat_fd);
     if (client >= 0 && grant_wish(live, client)) {
         stat_server_close(client);
@@ -202,6 +214,7 @@ void live_print_stats(const struct live *live)
 
 static void add_new(uint64_t *counter, uint64_t now, uint64_t seen)
 {
+    INVARIANTS(CHECK(now >= seen)); /* Each is counted once. */
     *counter += now - seen;
 }
 

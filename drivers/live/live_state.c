@@ -7,6 +7,18 @@
 #include "drivers/live/live_internal.h"
 #include "drivers/system/clock.h"
 
+void live_check(const struct live *live)
+{
+    const struct link *nowhere = &live->links.nowhere;
+    live_check_locked(live);
+    CHECK(live->nic != NULL && live->manager.cm != NULL);
+    CHECK(live->addresses.count >= 1 && live->addresses.count <= ADDRESS_MAX);
+    CHECK(!live->inherited || live->shm == NULL);
+    CHECK(live->inherited || !live->thread.udp_watched || live->thread.poll_fd >= 0);
+    CHECK(list_empty(&live->links.waiting) || live->links.parked);
+    CHECK(nowhere->holders == 0 && list_empty(&nowhere->parked));
+}
+
 struct nic *live_nic(struct live *live)
 {
     return live->nic;
@@ -14,6 +26,7 @@ struct nic *live_nic(struct live *live)
 
 uint64_t live_guid(const struct live *live)
 {
+    CHECK(live->addresses.count > 0);
     /* An EUI-64 of our own making: the locally administered bit is set, the rest is the address. */
     const uint8_t *gid = live->addresses.entries[0].gid.bytes;
     return 0x0200000000000000u | (uint64_t)(load_be32(gid + 8) & 0xffffff) << 32 |

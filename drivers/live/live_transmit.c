@@ -50,6 +50,7 @@ static struct link *by_route(struct live *live, struct link *link,
 static void transmit_bytes(struct live *live, struct link *link, const struct nic_av *av,
                            uint8_t *bytes, uint32_t count)
 {
+    CHECK(link->kind != LINK_SHARED); /* Each packet goes to one process. */
     const struct inet_variant variant = nic_av_variant(av);
     if (live->capture != NULL) {
         const struct inet_flow flow = live_flow_of(link, av);
@@ -169,6 +170,7 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
     if (UNLIKELY(link->kind == LINK_NOWHERE)) {
         return true;
     }
+    INVARIANTS(CHECK(link->kind == LINK_SHM && (link->lost || live->shm != NULL)));
     if (place(live, link, departure)) {
         nic_on_placed(departure, live->now);
         return true;
@@ -209,6 +211,7 @@ static void unpark(struct live *live)
     for (struct list *node = live->links.waiting.next; node != &live->links.waiting; node = next) {
         struct link *link = CONTAINER_OF(node, struct link, waiting);
         next = node->next;
+        INVARIANTS(list_check(node));
         if (list_empty(&link->parked) || live_has_room(live, link)) {
             list_remove(node);
             nic_unpark(live->nic, &link->parked);
@@ -219,6 +222,7 @@ static void unpark(struct live *live)
 /* One queue pair's turn. Returns how many packets it sent. */
 static uint32_t serve(struct live *live, struct qp *qp)
 {
+    INVARIANTS(live_check_locked(live));
     struct nic_departure departure;
     const uint32_t turns = live->config.batch < TURN_PACKETS ? live->config.batch : TURN_PACKETS;
     uint32_t turn = 0;
@@ -259,6 +263,7 @@ static void prefetch_turn(const struct live *live)
 
 uint32_t live_transmit(struct live *live)
 {
+    INVARIANTS(live_check(live));
     habit_note_sending(&live->habit);
     live->fetched_bytes = 0;
     const bool one_by_one = live->config.batch == 1;
@@ -280,5 +285,6 @@ uint32_t live_transmit(struct live *live)
         return sent + live_flush_with_faults(live);
     }
     live_flush_ports(live);
+    INVARIANTS(live_check(live));
     return sent;
 }

@@ -25,6 +25,7 @@ struct instant live_deadline(const struct live *live)
 
 void live_wake_for_work(struct live *live)
 {
+    INVARIANTS(live_check_locked(live));
     if (live->thread.sleeps_until.ns == 0) {
         return;
     }
