@@ -73,32 +73,24 @@ static void drop_question(struct services *services, struct question *question)
 struct list services_opened = {&services_opened, &services_opened};
 pthread_mutex_t services_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0) {
-        descriptor_close(*fd);
-        *fd = -1;
-    }
-}
-
 /* The lock is not held over fork: a thread that claims has its NIC's lock already, and the thread
  * that forks holds that lock by then (kernel/process.c). So the list is whole, but for a claim that
- * another NIC of the parent was just making: that port stays with the child until it ends. */
+ * another NIC of the parent was just making. The descriptors may be closed already, and their
+ * numbers another file's: so they are not closed by number, but with all that were noted. */
 static void forget_parents(void)
 {
+    descriptors_close_all();
     for (struct list *node = services_opened.next; node != &services_opened; node = node->next) {
         struct services *services = CONTAINER_OF(node, struct services, node);
         struct list *at;
         for (at = services->claims.next; at != &services->claims; at = at->next) {
             struct service *service = CONTAINER_OF(at, struct service, node);
-            close_fd(&service->own);
-            close_fd(&service->doors[0]);
-            close_fd(&service->doors[1]);
+            service->own = service->doors[0] = service->doors[1] = -1;
         }
         for (at = services->questions.next; at != &services->questions; at = at->next) {
-            close_fd(&CONTAINER_OF(at, struct question, node)->fd);
+            CONTAINER_OF(at, struct question, node)->fd = -1;
         }
-        close_fd(&services->fd);
+        services->fd = -1;
     }
     list_init(&services_opened);
     pthread_mutex_init(&services_lock, NULL);
@@ -148,7 +140,8 @@ void services_close(struct services *services)
     pthread_mutex_lock(&services_lock);
     list_remove(&services->node);
     pthread_mutex_unlock(&services_lock);
-    close_fd(&services->fd);
+    descriptor_close(services->fd);
+    services->fd = -1;
 }
 
 /* -- Questions ----------------------------------------------------------------------------------*/

@@ -547,6 +547,25 @@ void __wrap_descriptor_close(int fd)
     __real_descriptor_close(fd);
 }
 
+/* In a child of fork, kernel/process.c closes all descriptors of the parent first. The child closes
+ * each once: a file that it has opened in between may have got the number. */
+static void test_child_closes_once(void **state)
+{
+    (void)state;
+    struct services *services = open_services(1);
+    struct service *service;
+    int status;
+    assert_int_equal(claim(services, here4, PORT, &service), 0);
+    closed_twice = 0;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        _exit(closed_twice);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close_services(services);
+}
+
 /* Starts a process that holds the door, and gives another descriptor to all that ask. */
 static struct child start_impostor(void)
 {
@@ -856,6 +875,9 @@ static void test_release_while_it_is_asked(void **state)
 
 int main(void)
 {
+    if (pthread_atfork(NULL, NULL, descriptors_close_all) != 0) {
+        return 1;
+    }
     space = (uint16_t)(0x8000 | (getpid() & 0x7fff));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_claim_find_release),
@@ -879,6 +901,7 @@ int main(void)
         cmocka_unit_test(test_owner_stopped),
         cmocka_unit_test(test_child_of_an_owner),
         cmocka_unit_test(test_release_while_it_is_asked),
+        cmocka_unit_test(test_child_closes_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

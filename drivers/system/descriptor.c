@@ -97,7 +97,11 @@ bool descriptor_may_grow_to(uint64_t bytes)
 
 void descriptors_close_all(void)
 {
+    static _Atomic pid_t closed_by;
     const int highest = atomic_load(&descriptor_highest);
+    if (atomic_exchange(&closed_by, getpid()) == getpid()) {
+        return; /* They are closed, and what was noted since is the child's own. */
+    }
     /* The child's program may close descriptors that were lent to the parent's program. */
     atomic_store(&descriptor_owner, getpid());
     for (int word = 0; word <= highest / 64 && highest >= 0; word++) {

@@ -53,7 +53,7 @@ void descriptor_take_back(int fd);
  * would be answered by a signal, SIGXFSZ, which ends the program. False: errno is EFBIG. */
 bool descriptor_may_grow_to(uint64_t bytes);
 
-/* For a child of fork: closes all descriptors that were noted. */
+/* For a child of fork: closes all descriptors that its parent noted, the first time. */
 void descriptors_close_all(void);
 
 /* The functions below are compiled into their callers, because they are called before a sanitizer's
