@@ -85,6 +85,18 @@ static bool add(struct address_set *set, union socket_address *address, uint32_t
     return true;
 }
 
+/* Each entry has a way of its own by which it is ours, and belongs to one of the user's words. */
+static void set_check(const struct address_set *set)
+{
+    CHECK(set->count <= ADDRESS_MAX && set->words <= ADDRESS_WORDS_MAX);
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct address *address = &set->entries[i];
+        CHECK(address->word < set->words && address->interface_index != 0);
+        CHECK((address->share != NULL) == set->shared);
+        CHECK((address->claim >= 0) == (address->share == NULL && address->fd < 0));
+    }
+}
+
 static bool has(const struct address_set *set, const struct gid *gid)
 {
     for (uint32_t i = 0; i < set->count; i++) {
@@ -217,6 +229,7 @@ static bool claim_slot(struct address_set *set, char *error, size_t error_bytes)
     set->slot = shares[0]->slot;
     for (uint32_t i = 0; i < set->count; i++) {
         set->entries[i].fd = share_own_socket(shares[i]);
+        CHECK(set->entries[i].fd >= 0);
     }
     const size_t used = strlen(set->text);
     snprintf(set->text + used, sizeof(set->text) - used, ", shared: slot %u", set->slot);
@@ -273,6 +286,8 @@ static bool claim_loopback(struct address_set *set,
         if (add_one(set, &address, index)) {
             set->entries[0].interface_bytes = mtu_bytes;
             set->words = 1;
+            CHECK(set->count == 1);
+            INVARIANTS(set_check(set));
             char text[INET6_ADDRSTRLEN];
             snprintf(set->text, sizeof(set->text), "%s (loopback, this process alone)",
                      to_text(&address, text, sizeof(text)));
@@ -500,6 +515,7 @@ bool address_find(struct address_set *set, const char *device, char *error, size
         address_release(set);
         return false;
     }
+    INVARIANTS(set_check(set));
     return true;
 }
 

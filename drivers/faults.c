@@ -287,6 +287,7 @@ static struct held *held_at(const struct queue *queue, uint64_t place)
  * ring's end become a record without a packet. */
 static struct held *append(struct queue *queue, uint32_t bytes)
 {
+    CHECK(bytes >= FAULTS_HELD_COST && bytes % CACHE_LINE_BYTES == 0);
     const uint32_t left = FAULTS_HELD_BYTES - (uint32_t)(queue->end % FAULTS_HELD_BYTES);
     const uint32_t unused = left < bytes ? left : 0;
     if (queue->ring == NULL || queue->end - queue->first + unused + bytes > FAULTS_HELD_BYTES) {
@@ -343,6 +344,7 @@ static struct held *next_delayed(struct queue *queue)
         if (!held->taken && !held->reordered) {
             return held;
         }
+        CHECK(held->bytes > 0); /* Else this would not end. */
         queue->next += held->bytes;
     }
     return NULL;
@@ -351,6 +353,7 @@ static struct held *next_delayed(struct queue *queue)
 const struct faults_packet *faults_due(struct faults *faults, struct instant now)
 {
     struct queue *queue = &faults->queue;
+    INVARIANTS(queue_check(queue));
     if (LIKELY(queue->waiting == 0)) {
         return NULL;
     }

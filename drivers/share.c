@@ -418,6 +418,7 @@ bool share_has_slot(const struct gid *gid, uint32_t slot)
 bool share_has_unread(const struct share *share, uint32_t slot)
 {
     int bytes = 0;
+    INVARIANTS(CHECK(slot < SHARE_SLOTS));
     return ioctl(share->sockets[slot % SHARE_SOCKETS], FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
@@ -459,6 +460,7 @@ static bool claim(struct share *const *shares, uint32_t count, uint32_t slot)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct local_name name = local_name("slot/", &shares[i]->gid, (int)slot);
+        CHECK(shares[i]->slot_listener < 0); /* An open one would be lost. */
         shares[i]->slot = slot;
         shares[i]->slot_listener = local_listen(&name, SHARE_SLOTS);
         if (shares[i]->slot_listener < 0) {
@@ -475,6 +477,7 @@ static bool open_mail(struct share *share)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = share->slot_listener};
     CHECK(share->slot_listener >= 0);
+    CHECK(share->mail < 0);
     share->mail = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
     return share->mail >= 0 &&
            epoll_ctl(share->mail, EPOLL_CTL_ADD, share->slot_listener, &event) == 0;

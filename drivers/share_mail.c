@@ -72,6 +72,7 @@ enum share_fate share_hand_on(struct share *share, uint32_t slot, const void *ha
         if (connection == NULL && (connection = connect_to(share, slot, &fate)) == NULL) {
             return fate;
         }
+        INVARIANTS(CHECK(connection->fd >= 0 && connection->slot == slot));
         if (local_send(connection->fd, handover, bytes, NULL, 0)) {
             return SHARE_HANDED_ON;
         }

@@ -278,6 +278,7 @@ static void test_owner_changes(void **state)
         }
         descriptor_close(share->slot_listener);
         descriptor_close(share->mail);
+        share->mail = share->slot_listener = -1;
     }
     assert_int_equal(share->slot, slot);
     send_packet(pair.fd, slot << 16 | 99, 3);

@@ -58,6 +58,7 @@ bool stat_server_serves_root(int client)
 
 static bool say(int client, const char *text, size_t bytes)
 {
+    CHECK(client >= 0 && bytes > 0);
     return system_send(client, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
@@ -102,6 +103,7 @@ bool stat_server_connections(int client, const struct stat_connection *connectio
     for (uint32_t i = 0; i < count && used < sizeof(text); i++) {
         used += (size_t)describe(text + used, sizeof(text) - used, &connections[i]);
     }
+    INVARIANTS(CHECK(used < sizeof(text)));
     return used < sizeof(text) && (used == 0 || say(client, text, used));
 }
 

@@ -168,6 +168,7 @@ const struct feroce_port_counters *feroce_port_counters(const struct feroce_port
 
 static bool read_socket(struct feroce_port *port, bool is_cm)
 {
+    CHECK(port->next == port->received && !port->again); /* None would be lost. */
     for (uint32_t i = 0; i < FEROCE_RECEIVE_MAX; i++) {
         port->vectors[i] =
             (struct iovec){.iov_base = port->bytes[i], .iov_len = FEROCE_RECEIVE_BYTES_MAX};
@@ -242,6 +243,7 @@ static bool survives(struct feroce_port *port, struct instant now, struct feroce
     struct feroce_way *verdict =
         datagram->icrc_is_right && !fault.corrupt ? &port->right : &port->wrong;
     if (fault.corrupt) {
+        CHECK(fault.corrupt_bit / 8 < datagram->count);
         port->bytes[port->next][fault.corrupt_bit / 8] ^= (uint8_t)(1u << fault.corrupt_bit % 8);
         datagram->icrc_is_right = false;
     }
@@ -262,6 +264,7 @@ static bool survives(struct feroce_port *port, struct instant now, struct feroce
 
 static void describe(struct feroce_port *port, struct feroce_datagram *datagram)
 {
+    CHECK(port->next < port->received && port->received <= FEROCE_RECEIVE_MAX);
     const struct sockaddr_in *source = &port->sources[port->next];
     const uint32_t count = port->messages[port->next].msg_len;
     *datagram = (struct feroce_datagram){.is_cm = port->received_cm,

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "base/check.h"
+
 _Atomic uint64_t descriptor_bits[DESCRIPTORS_MAX / 64];
 _Atomic uint64_t descriptor_lent_bits[DESCRIPTORS_MAX / 64];
 _Atomic int descriptor_highest = -1;
@@ -28,7 +30,8 @@ static void close_number(int fd)
     (void)__interceptor_close(fd);
     pthread_setcancelstate(before, NULL);
 #else
-    (void)syscall(SYS_close, fd);
+    const long closed = syscall(SYS_close, fd);
+    INVARIANTS(CHECK(closed == 0 || errno != EBADF)); /* It was closed before. */
 #endif
     errno = reason;
 }

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "drivers/system/descriptor.h"
 #include "drivers/system/system.h"
 
@@ -38,6 +39,13 @@ static inline void lines_open(struct lines *lines, int at, const char *path)
     lines->error = lines->fd < 0 ? errno : 0;
     lines->from = lines->to = 0;
     errno = reason;
+}
+
+/* Bytes that were read ahead lie in the reader, and an open reader has no error but a read's. */
+static inline void lines_check(const struct lines *lines)
+{
+    CHECK(lines->from <= lines->to && lines->to <= sizeof(lines->bytes));
+    CHECK(lines->fd >= 0 || lines->error != 0);
 }
 
 /* Reads ahead. False: there is no more, or it cannot be read. */
@@ -62,6 +70,8 @@ static inline bool lines_fill(struct lines *lines)
 static inline bool lines_next(struct lines *lines, char *line, size_t bytes)
 {
     size_t count = 0;
+    INVARIANTS(lines_check(lines));
+    CHECK(bytes > 0);
     while (count + 1 < bytes && (count == 0 || line[count - 1] != '\n') &&
            (lines->from < lines->to || lines_fill(lines))) {
         line[count++] = lines->bytes[lines->from++];
@@ -73,6 +83,7 @@ static inline bool lines_next(struct lines *lines, char *line, size_t bytes)
 /* 0, or the errno by which the text could not be read, or not to its end. */
 static inline int lines_close(struct lines *lines)
 {
+    INVARIANTS(lines_check(lines));
     descriptor_close(lines->fd);
     return lines->error;
 }

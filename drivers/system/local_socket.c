@@ -29,6 +29,7 @@ struct local_name local_name(const char *purpose, const struct gid *gid, int slo
     if (slot != LOCAL_NO_SLOT) {
         to += sprintf(to, "/%d", slot);
     }
+    CHECK(slot >= LOCAL_NO_SLOT && to < (char *)&name.address + sizeof(name.address));
     name.bytes = (socklen_t)(to - (char *)&name.address);
     return name;
 }
@@ -153,6 +154,7 @@ union control {
 /* Adds control data of `bytes` bytes behind that of `message`. */
 static void put_control(struct msghdr *message, int type, const void *from, size_t bytes)
 {
+    CHECK(message->msg_controllen + CMSG_SPACE(bytes) <= sizeof(union control));
     struct cmsghdr *header = (void *)((char *)message->msg_control + message->msg_controllen);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = type;
@@ -183,6 +185,7 @@ bool local_send(int socket, const void *bytes, size_t count, const int *fds, uin
 static void take_descriptors(const struct cmsghdr *header, int *fds, uint32_t wanted,
                              uint32_t *fd_count)
 {
+    CHECK(header->cmsg_len >= CMSG_LEN(0) && *fd_count <= wanted);
     const uint32_t came = (uint32_t)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
     for (uint32_t i = 0; i < came; i++) {
         int fd;
@@ -227,6 +230,7 @@ ssize_t local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t 
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof(control.bytes)};
     const uint32_t wanted = *fd_count;
+    CHECK(wanted == 0 || fds != NULL);
     *fd_count = 0;
     const ssize_t received = system_recv_message(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (received < 0) {

@@ -116,9 +116,22 @@ static bool flush(const struct nic_move *move)
     return system_msync((void *)(uintptr_t)start, bytes) == 0;
 }
 
+/* The prefix of a move has its place in the segments; an atomic has one place of 8 bytes. */
+static void move_check(const struct nic_move *move)
+{
+    uint64_t bytes = 0;
+    CHECK(move->segment_count <= COUNT_OF(move->segments));
+    for (uint32_t i = 0; i < move->segment_count; i++) {
+        bytes += move->segments[i].bytes;
+    }
+    CHECK(move->kind != NIC_MOVE_SCATTER || bytes >= move->prefix_bytes);
+    CHECK(move->kind != NIC_MOVE_ATOMIC || (move->segment_count == 1 && bytes == 8));
+}
+
 enum nic_move_result memory_move(struct nic_move *move)
 {
     bool good = true;
+    INVARIANTS(move_check(move));
     switch (move->kind) {
     case NIC_MOVE_NOTHING: break;
     case NIC_MOVE_SCATTER: good = scatter(move); break;

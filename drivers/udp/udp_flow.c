@@ -35,6 +35,8 @@ static void udp_flow_check(const struct udp_link *first)
 {
     CHECK(first->first == first);
     CHECK(first->answers <= UDP_ANSWERS_NO);
+    /* Both were sent: the numbers begin again behind the largest. */
+    CHECK(first->sent - first->confirmed <= INT64_MAX && first->sent - first->probed <= INT64_MAX);
     CHECK(first->unanswered <= UNANSWERED_MAX);
     CHECK(first->blocked_at.ns == 0 || first->asked_at.ns >= first->blocked_at.ns);
 }
@@ -155,6 +157,7 @@ static bool has_room(struct udp_port *port, struct udp_link *link, struct instan
     }
     link->confirmed = link->sent;
     link->blocked_at.ns = 0;
+    INVARIANTS(udp_flow_check(link));
     return true;
 }
 

@@ -182,6 +182,7 @@ static void udp_receive_check(const struct udp_port *port)
     CHECK(port->receive_buffer != NULL && port->addresses != NULL);
     CHECK(port->addresses->count <= ADDRESS_MAX && port->group_count <= UDP_GROUPS_MAX);
     CHECK(port->handover.count == 0);
+    CHECK(port->look.next == port->look.end); /* All that came before was handed out. */
 }
 
 /* Returns how many datagrams are to be handed out. */
@@ -190,6 +191,7 @@ static uint32_t begin_call(struct udp_port *port, const struct address *address,
                            const struct told *told)
 {
     struct udp_look *look = &port->look;
+    INVARIANTS(CHECK(received > 0 && received <= RECEIVE_BUFFER_BYTES));
     look->inet.destination_port = ROCE_UDP_PORT;
     source_of(from, &look->inet);
     memcpy(look->inet.destination, address->gid.bytes, 16);
@@ -250,6 +252,7 @@ uint32_t udp_receive_once(struct udp_port *port, const struct address *address, 
 
 void udp_end_look(struct udp_port *port)
 {
+    INVARIANTS(CHECK(port->look.next == port->look.end));
     flush_handover(port);
     port->look.index = port->look.calls = port->look.arrived = port->look.group_count = 0;
     if (port->answering) {
@@ -292,6 +295,7 @@ static void find_groups(struct udp_port *port)
     const int ready = system_epoll(port->groups_fd, events, COUNT_OF(events));
     for (int i = 0; i < ready; i++) {
         CHECK(events[i].data.u32 < port->group_count);
+        CHECK(port->look.group_count < UDP_GROUPS_AT_ONCE);
         port->look.groups[port->look.group_count++] = events[i].data.u32;
     }
 }
@@ -324,6 +328,7 @@ static bool judge_next(struct udp_port *port)
 {
     struct udp_look *look = &port->look;
     const uint8_t *bytes = look->next;
+    INVARIANTS(CHECK(look->next < look->end && look->step > 0));
     const size_t left = (size_t)(look->end - bytes);
     const size_t total = left < look->step ? left : look->step;
     const uint16_t index = look->segment++;

@@ -67,6 +67,7 @@ static size_t begin_handover(uint8_t *bytes, const struct udp_datagram *datagram
 static size_t append_packet(uint8_t *bytes, size_t at, const struct udp_datagram *datagram)
 {
     store_be16(bytes + at, (uint16_t)datagram->count);
+    INVARIANTS(CHECK(datagram->count <= UINT16_MAX && at >= sizeof(struct share_handover)));
     memcpy(bytes + at + 2, datagram->bytes, datagram->count);
     return at + 2 + datagram->count;
 }
@@ -93,6 +94,7 @@ static void add_to_handover(struct udp_port *port, const struct address *address
 bool udp_port_hand_on(struct udp_port *port, const struct gid *destination, uint32_t slot,
                       const struct udp_datagram *datagram)
 {
+    CHECK(slot < SHARE_SLOTS && datagram->count <= BLOCK_PACKET_BYTES_MAX);
     uint8_t handover[sizeof(struct share_handover) + 2 + BLOCK_PACKET_BYTES_MAX];
     const struct address_set *set = port->addresses;
     for (uint32_t i = 0; i < set->count && set->shared; i++) {
@@ -158,9 +160,11 @@ bool udp_share_judge_next(struct udp_port *port)
 {
     struct udp_look *look = &port->look;
     struct udp_datagram *datagram = &look->datagram;
+    INVARIANTS(CHECK(look->handed_over && look->end - look->next >= 2));
     datagram->count = load_be16(look->next);
     datagram->bytes = look->next + 2;
     look->next = datagram->bytes + datagram->count;
+    INVARIANTS(CHECK(look->next <= look->end)); /* share_collect has judged it. */
     if (datagram->count < ROCE_BTH_BYTES ||
         !share_route(look->address->share->slot, datagram->bytes, datagram->count).mine) {
         port->counters.no_process++;
