@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * port - an Ethernet port of a hardware design: beats of an AXI4-Stream on one side, frames on the
+ * other.
+ *
+ * Purpose    A design in a simulator sends and receives frames as it would through a MAC: it is
+ *            held back as the line holds it back, and what it does against the rules of the stream
+ *            is counted by the rule's name.
+ * Time       The caller's, in ps, and never backwards. hdl_port_edge is one rising edge of the
+ *            port's clock. A frame, a pause or an end of a pause that happens at t is seen at the
+ *            first edge after t, and not at t: so it does not matter what runs first at t.
+ * Signals    `in` has the values that were there before the edge, `out` those that are driven after
+ *            it. All outputs come out of registers.
+ * Ownership  Memory is the caller's (hdl_port_bytes); nothing is allocated.
+ * Source     AMBA 4 AXI4-Stream Protocol (IHI 0051A); IEEE 802.3, 4A.2.3.2 (padding, gap), 31B
+ *            (pause); IEEE 802.1Q, 36 (priority-based flow control).
+ */
+#ifndef HDL_PORT_H
+#define HDL_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HDL_WIDTH_BITS_MAX  1024
+#define HDL_FRAME_BYTES_MAX 16384
+#define HDL_FRAME_BYTES_MIN 60 /* Shorter ones are padded, as a MAC does. Without FCS. */
+#define HDL_CLASSES         9  /* Eight priorities; the last one is the whole link. */
+#define HDL_LINK            8
+#define HDL_VIOLATIONS_KEPT 16
+
+/* When the design may send a beat, besides what the line says. */
+enum hdl_pattern {
+    HDL_ALWAYS,
+    HDL_NTH,    /* In every n-th cycle. */
+    HDL_RANDOM, /* With a probability. */
+};
+
+struct hdl_port_config {
+    uint32_t width_bits;       /* A power of two, 8 .. HDL_WIDTH_BITS_MAX. */
+    uint32_t frame_bytes;      /* The longest frame, without FCS: HDL_FRAME_BYTES_MIN .. MAX. */
+    uint32_t frames;           /* That wait in each direction, at least 2. */
+    uint64_t line_fs_per_byte; /* 0: the line takes no time. */
+    bool cut_through;          /* Beats reach the design at the line's rate, not one a cycle. */
+    uint32_t paused_by;        /* Bit c: a pause of class c holds the port's frames back. */
+    enum hdl_pattern ready;    /* Towards the world: s_ready. */
+    uint32_t ready_n, ready_ppm;
+    uint32_t gap_ppm; /* Towards the design: a beat waits a cycle, with this probability. */
+    uint64_t seed;    /* This port alone has it; each direction draws from a stream of its own. */
+};
+
+/* NULL, or why it cannot be used. */
+const char *hdl_port_config_error(const struct hdl_port_config *config);
+
+/* The design's outputs, and its side of both handshakes. Words of 32 bits, the least first. */
+struct hdl_in {
+    const uint32_t *s_data, *s_keep;
+    bool reset;
+    bool s_valid, s_last, s_user; /* s_user counts with s_last: the frame is bad. */
+    bool s_unknown; /* A simulator of four states: valid, or a bit that counts, is X or Z. */
+    bool m_ready;
+};
+
+/* The design's inputs. */
+struct hdl_out {
+    uint32_t m_data[HDL_WIDTH_BITS_MAX / 32], m_keep[HDL_WIDTH_BITS_MAX / 8 / 32];
+    bool s_ready;
+    bool m_valid, m_last, m_user;
+    uint32_t pause; /* Bit c: class c is paused. */
+    /* The number of the frame that passes, from 1 on; 0: none. Frames of the design that are not
+     * delivered have none of their own. */
+    uint32_t sent_frame, received_frame;
+};
+
+struct hdl_frame {
+    uint64_t at_ps;
+    const uint8_t *data; /* From the destination's address to the last byte before the FCS. */
+    uint32_t bytes;
+    bool bad; /* Towards the design: m_user with the last beat. */
+};
+
+/* The rules of the stream. A broken one is counted; HDL_LATE alone is a warning. */
+enum hdl_rule {
+    HDL_KEEP_PART,   /* A beat that is not the last one has bytes left out. */
+    HDL_KEEP_HOLE,   /* Bytes of the last beat are left out before others. */
+    HDL_KEEP_NONE,   /* The last beat has no byte. */
+    HDL_WITHDRAWN,   /* valid was taken back before ready. */
+    HDL_UNSTABLE,    /* Data, keep, last or user changed while valid waited for ready. */
+    HDL_VALID_RESET, /* valid after an edge with reset. */
+    HDL_LATE,        /* Within a frame valid is low in HDL_LATE_CYCLES in which ready is high. */
+    HDL_UNKNOWN,     /* X or Z on valid, or on a byte that counts. */
+    HDL_OVERSIZE,    /* A frame is longer than the port's longest. */
+    HDL_RULES
+};
+#define HDL_LATE_CYCLES 10000
+
+struct hdl_rule_text {
+    const char *name, *says, *clause;
+};
+
+const struct hdl_rule_text *hdl_rule_text(enum hdl_rule rule);
+
+struct hdl_violation {
+    enum hdl_rule rule;
+    uint64_t at_ps, edge; /* The edge's number, from 1 on. */
+    uint64_t frame;       /* Its number, from 1 on: the one in progress, or the next one. */
+};
+
+struct hdl_counters {
+    uint64_t edges;
+    uint64_t sent_frames, sent_bytes;         /* By the design: whole and good. */
+    uint64_t received_frames, received_bytes; /* By the design: its last beat was taken. */
+    uint64_t beats_sent, beats_received;
+    uint64_t padded;           /* Frames that were shorter than a MAC sends. */
+    uint64_t bad;              /* Frames of the design that it called bad, or that broke a rule. */
+    uint64_t lost_in_reset[2]; /* Frames under way, of the design and to it. */
+    uint64_t refused;          /* Frames to the design for which there was no room. */
+    uint64_t pauses;           /* That began. */
+    uint64_t rules[HDL_RULES];
+};
+
+struct hdl_port;
+
+/* Bytes of memory, which begin on a cache line, for a port of a valid configuration. */
+size_t hdl_port_bytes(const struct hdl_port_config *config);
+struct hdl_port *hdl_port_init(const struct hdl_port_config *config, void *memory);
+
+/* One rising edge. */
+void hdl_port_edge(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *in,
+                   struct hdl_out *out);
+
+/* A frame to the design, whose first beat appears at the first edge after at_ps. The data are
+ * copied. False: there is no room, or it is longer than the longest; it is counted. */
+bool hdl_port_push(struct hdl_port *port, const struct hdl_frame *frame);
+/* The next frame of the design; its last byte, with padding and FCS, leaves the line at at_ps,
+ * which may lie in the future. The data are there until the next edge. */
+bool hdl_port_pull(struct hdl_port *port, struct hdl_frame *frame);
+
+/* A pause of a class (HDL_LINK: of the link) that begins at at_ps, for quanta of 512 bits on the
+ * line; 0 ends one. The frame in progress is sent to its end. */
+void hdl_port_pause(struct hdl_port *port, uint32_t priority, uint32_t quanta, uint64_t at_ps);
+
+const struct hdl_counters *hdl_port_counters(const struct hdl_port *port);
+/* The next violation of the first HDL_VIOLATIONS_KEPT. */
+bool hdl_port_violation(struct hdl_port *port, struct hdl_violation *violation);
+/* For tests: aborts if the port is not as it should be between two calls. */
+void hdl_port_check(const struct hdl_port *port);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
