@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The functions that nonic_axis.sv calls. Their C++ is C but for the vectors' type, svBitVecVal: words
+// of 32 bits, the least first, as the port has them.
+#include <svdpi.h>
+
+#include <cstring>
+
+#include "hdl/dpi.h"
+#include "hdl/port.h"
+
+namespace {
+struct Handle {
+    hdl_attached *attached;
+    hdl_port *port;
+    hdl_out out;
+};
+
+// Only while a model is opened, which takes one thread.
+thread_local hdl_attached *opening;
+
+void edge(void *pointer, svBit rst, svBit s_valid, const svBitVecVal *s_data,
+          const svBitVecVal *s_keep, svBit s_last, svBit s_user, svBit m_ready, svBit *s_ready,
+          svBit *m_valid, svBitVecVal *m_data, svBitVecVal *m_keep, svBit *m_last, svBit *m_user,
+          svBitVecVal *pause, svBitVecVal *tx_packet, svBitVecVal *rx_packet, unsigned width)
+{
+    Handle *handle = static_cast<Handle *>(pointer);
+    hdl_out *out = &handle->out;
+    if (handle->port != nullptr) {
+        hdl_in in = {};
+        in.s_data = s_data;
+        in.s_keep = s_keep;
+        in.reset = rst != 0;
+        in.s_valid = s_valid != 0;
+        in.s_last = s_last != 0;
+        in.s_user = s_user != 0;
+        in.m_ready = m_ready != 0;
+        handle->attached->host->edge(handle->port, handle->attached->now_ps, &in, out);
+    }
+    *s_ready = out->s_ready;
+    *m_valid = out->m_valid;
+    *m_last = out->m_last;
+    *m_user = out->m_user;
+    *pause = out->pause;
+    *tx_packet = out->sent_frame;
+    *rx_packet = out->received_frame;
+    memcpy(m_data, out->m_data, width / 8);
+    memcpy(m_keep, out->m_keep, width / 8 < 32 ? 4 : width / 64);
+}
+} // namespace
+
+extern "C" {
+
+void hdl_attach_to(hdl_attached *attached)
+{
+    opening = attached;
+}
+
+void *nonic_attach(int number, int width)
+{
+    Handle *handle = new Handle();
+    handle->attached = opening;
+    if (opening != nullptr) {
+        handle->port = opening->host->attach(opening->host->owner, static_cast<uint32_t>(number),
+                                             static_cast<uint32_t>(width));
+        opening->refused |= handle->port == nullptr;
+    }
+    return handle;
+}
+
+#define NONIC_EDGE(W)                                                                              \
+    void nonic_edge_##W(void *handle, svBit rst, svBit s_valid, const svBitVecVal *s_data,         \
+                        const svBitVecVal *s_keep, svBit s_last, svBit s_user, svBit m_ready,      \
+                        svBit *s_ready, svBit *m_valid, svBitVecVal *m_data, svBitVecVal *m_keep,  \
+                        svBit *m_last, svBit *m_user, svBitVecVal *pause, svBitVecVal *tx_packet,  \
+                        svBitVecVal *rx_packet)                                                    \
+    {                                                                                              \
+        edge(handle, rst, s_valid, s_data, s_keep, s_last, s_user, m_ready, s_ready, m_valid,      \
+             m_data, m_keep, m_last, m_user, pause, tx_packet, rx_packet, W);                      \
+    }
+NONIC_EDGE(64)
+NONIC_EDGE(128)
+NONIC_EDGE(256)
+NONIC_EDGE(512)
+NONIC_EDGE(1024)
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * model - a compiled design as a shared object: what it offers, and what it asks of who loads it.
+ *
+ * Purpose    `nonic hdl build` makes such an object of Verilog; whoever loads it gives the time,
+ *            edge by edge, and has the ports (hdl/port.h).
+ * Ownership  Between open and close a model may use the host. Several models in one process know
+ *            nothing of one another.
+ * Errors     open returns NULL if the host refused a port; the host knows why.
+ *
+ * C and C++ include this file.
+ */
+#ifndef HDL_MODEL_H
+#define HDL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HDL_ABI         1
+#define HDL_MODEL_ENTRY "nonic_hdl_model" /* The one symbol that a model exports. */
+
+struct hdl_port;
+struct hdl_in;
+struct hdl_out;
+struct hdl_model;
+
+struct hdl_host {
+    void *owner;
+    /* A nonic_axis of the design; NULL: refused. */
+    struct hdl_port *(*attach)(void *owner, uint32_t number, uint32_t width_bits);
+    /* hdl_port_edge. */
+    void (*edge)(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *in,
+                 struct hdl_out *out);
+};
+
+struct hdl_model_ops {
+    uint32_t abi;
+    const char *name; /* The top module. */
+    /* The seed gives the registers that have no reset their first values. Reset is asserted. */
+    struct hdl_model *(*open)(const struct hdl_host *host, uint64_t seed);
+    void (*reset)(struct hdl_model *model, bool asserted);
+    /* A rising edge of clk at now_ps, and the falling one half a period later. */
+    void (*step)(struct hdl_model *model, uint64_t now_ps, uint64_t half_period_ps);
+    /* Writes all signals from the next step on, as FST. False: built without, or no such file. */
+    bool (*trace)(struct hdl_model *model, const char *path);
+    bool (*finished)(const struct hdl_model *model); /* $finish. */
+    void (*close)(struct hdl_model *model);
+};
+
+typedef const struct hdl_model_ops *(*hdl_model_entry)(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sim/parts/design.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/align.h"
+#include "wire/crc32c.h"
+
+#define FS_PER_PS 1000
+
+/* -- Ports --------------------------------------------------------------------------------------*/
+
+static struct hdl_port *attach(void *owner, uint32_t number, uint32_t width_bits)
+{
+    struct sim_design *design = owner;
+    struct hdl_port_config config = design->config.port;
+    config.width_bits = width_bits;
+    config.seed = design->config.seed * SIM_DESIGN_PORTS_MAX + number;
+    if (number >= SIM_DESIGN_PORTS_MAX || design->ports[number] != NULL) {
+        snprintf(design->error, sizeof(design->error),
+                 "%s has two ports of number %u, or one beyond %d", design->config.ops->name,
+                 number, SIM_DESIGN_PORTS_MAX - 1);
+        return NULL;
+    }
+    const char *wrong = hdl_port_config_error(&config);
+    if (wrong != NULL) {
+        snprintf(design->error, sizeof(design->error), "port %u: %s", number, wrong);
+        return NULL;
+    }
+    void *memory = aligned_alloc(CACHE_LINE_BYTES, line_aligned(hdl_port_bytes(&config)));
+    CHECK(memory != NULL);
+    design->ports[number] = hdl_port_init(&config, memory);
+    design->port_count = number >= design->port_count ? number + 1 : design->port_count;
+    return design->ports[number];
+}
+
+static void free_ports(struct sim_design *design)
+{
+    for (uint32_t i = 0; i < design->port_count; i++) {
+        free(design->ports[i]);
+    }
+}
+
+/* -- Frames -------------------------------------------------------------------------------------*/
+
+static void note(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
+{
+    sim_note(design->sim, frame->at_ps);
+    sim_note(design->sim, (uint64_t)port << 32 | crc32c(0, frame->data, frame->bytes));
+}
+
+bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
+{
+    CHECK(port < design->port_count && design->ports[port] != NULL);
+    note(design, SIM_DESIGN_PORTS_MAX + port, frame);
+    return hdl_port_push(design->ports[port], frame);
+}
+
+static void take_frames(struct sim_design *design)
+{
+    for (uint32_t i = 0; i < design->port_count; i++) {
+        struct hdl_frame frame;
+        while (design->ports[i] != NULL && hdl_port_pull(design->ports[i], &frame)) {
+            note(design, i, &frame);
+            design->config.on_frame(design, i, &frame);
+        }
+    }
+}
+
+/* -- Edges --------------------------------------------------------------------------------------*/
+
+static void schedule_edge(struct sim_design *design)
+{
+    const uint64_t edge = ++design->edges;
+    CHECK(edge <= UINT64_MAX / design->config.period_fs);
+    sim_schedule(design->sim, &design->edge, edge * design->config.period_fs / FS_PER_PS);
+}
+
+static void on_edge(struct sim *sim, struct sim_event *event)
+{
+    struct sim_design *design = CONTAINER_OF(event, struct sim_design, edge);
+    const struct hdl_model_ops *ops = design->config.ops;
+    ops->step(design->model, sim->now_ps, design->config.period_fs / (2 * FS_PER_PS));
+    if (design->edges == design->config.reset_edges) {
+        ops->reset(design->model, false);
+    }
+    take_frames(design);
+    if (!ops->finished(design->model)) {
+        schedule_edge(design);
+    }
+}
+
+/* -- Opening ------------------------------------------------------------------------------------*/
+
+bool sim_design_open(struct sim_design *design, struct sim *sim,
+                     const struct sim_design_config *config)
+{
+    const struct hdl_host host = {.owner = design, .attach = attach, .edge = hdl_port_edge};
+    *design = (struct sim_design){.config = *config, .sim = sim, .host = host};
+    CHECK(config->period_fs >= 2 * FS_PER_PS && config->reset_edges >= 1);
+    if (config->ops->abi != HDL_ABI) {
+        snprintf(design->error, sizeof(design->error), "%s is a model of ABI %u, and this is %d",
+                 config->ops->name, config->ops->abi, HDL_ABI);
+        return false;
+    }
+    design->model = config->ops->open(&design->host, config->seed);
+    if (design->model == NULL || design->port_count == 0) {
+        if (design->error[0] == '\0') {
+            snprintf(design->error, sizeof(design->error), "%s has no nonic_axis",
+                     config->ops->name);
+        }
+        sim_design_close(design);
+        return false;
+    }
+    sim_event_init(&design->edge, on_edge);
+    schedule_edge(design);
+    return true;
+}
+
+void sim_design_close(struct sim_design *design)
+{
+    if (design->model != NULL) {
+        sim_cancel(&design->edge);
+        design->config.ops->close(design->model);
+    }
+    free_ports(design);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause  design - a hardware design in lockstep with virtual time.
+ * Purpose    Each rising edge of the design's clock is an event of the kernel. Frames that the
+ * world gives reach the design's ports, and the world gets those of the design with the time at
+ * which their last bit leaves the line, which may lie ahead. Time       Edge n, from 1 on, is at n
+ * * period_fs rounded down to ps: no drift adds up. A port shows what comes at t at the first edge
+ * after t (hdl/port.h), so the order of events of one time does not matter. Inputs     The model
+ * (hdl/model.h), whoever loaded it. Ownership  It allocates its ports when it is opened, and frees
+ * them when it is closed. It must not move in between. Outputs    on_frame, with data that are
+ * there until it returns. The digest notes every frame, both ways: port, time, CRC. / */
+#ifndef SIM_PARTS_DESIGN_H
+#define SIM_PARTS_DESIGN_H
+
+#include "hdl/model.h"
+#include "hdl/port.h"
+#include "sim/kernel.h"
+
+#define SIM_DESIGN_PORTS_MAX 16
+
+struct sim_design;
+
+struct sim_design_config {
+    const struct hdl_model_ops *ops;
+    struct hdl_port_config port; /* All have this; the design says how wide they are. */
+    uint64_t period_fs;
+    uint32_t reset_edges; /* With reset, from the first one on; at least 1. */
+    uint64_t seed;
+    /* A frame of the design; its last bit leaves the line at frame->at_ps, now or later. */
+    void (*on_frame)(struct sim_design *design, uint32_t port, const struct hdl_frame *frame);
+};
+
+struct sim_design {
+    struct sim_design_config config;
+    struct sim *sim;
+    struct hdl_host host;
+    struct hdl_model *model;
+    struct hdl_port *ports[SIM_DESIGN_PORTS_MAX]; /* NULL: the design has none of this number. */
+    uint32_t port_count;                          /* Numbers are below it. */
+    uint64_t edges;
+    struct sim_event edge;
+    char error[160];
+};
+
+/* Opens a model in `sim`. False, and why in design->error: it cannot be used. */
+bool sim_design_open(struct sim_design *design, struct sim *sim,
+                     const struct sim_design_config *config);
+/* False: the port has no room for the frame. */
+bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_frame *frame);
+void sim_design_close(struct sim_design *design);
+
+#endif
