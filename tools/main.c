@@ -16,6 +16,13 @@ static int command_lab(int argc, char **argv)
     return run_part("nonic-lab", argv);
 }
 
+/* So that the command needs nothing of what designs need. */
+static int command_hdl(int argc, char **argv)
+{
+    (void)argc;
+    return run_part("nonic-hdl", argv);
+}
+
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -27,6 +34,7 @@ static const struct {
     {"lab", command_lab, "run models of published NICs under a virtual clock"},
     {"bench", command_bench, "measure one process with many connections"},
     {"feroce", command_feroce, "be a FERoCE front end, or receive what one sends"},
+    {"hdl", command_hdl, "send frames through a hardware design"},
 };
 
 static void print_help(FILE *to)

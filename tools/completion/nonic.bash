@@ -30,16 +30,20 @@ _nonic_options() {
     'feroce ctl') echo --remote=address --qpn=number --length=number --count=number --rate=number --clock=number \
         --write --immediate --local-qpn=number --psn=number --rkey=number --base-address=number --local-ip=address \
         --bind=address --listening-port=number --cm-version=3,2 --force --dry-run ;;
+    'hdl build') echo --top=word -I=directory -y=directory -G=word -o=file ;;
+    'hdl replay') echo -o=file --compare=file --period=number --rate=number --linger=number --ready=number --gap=number \
+        --seed=number --trace=file --strict ;;
     esac
 }
 
 _nonic_commands() {
     case "$1" in
-    '') echo run info stat lab bench feroce help --help --version ;;
-    help) echo run info stat lab bench feroce ;;
+    '') echo run info stat lab bench feroce hdl help --help --version ;;
+    help) echo run info stat lab bench feroce hdl ;;
     lab) echo list show run falsify report --help ;;
     bench) echo connections --help ;;
     feroce) echo board receive ctl --help ;;
+    hdl) echo build replay --help ;;
     esac
 }
 
@@ -68,7 +72,7 @@ _nonic_values() {
     quirk) echo none rtl rkey0 stale-error stall ack-order mr-rnr latch uncounted busy lost-strobe ;;
     interface) for one in /sys/class/net/*; do echo "${one##*/}"; done ;;
     parameter) _nonic_parameters "$2" ;;
-    number | address) ;;
+    number | address | word) ;;
     *) echo "$1" | tr , ' ' ;;
     esac
 }
@@ -115,6 +119,7 @@ _nonic_word() {
     'lab list' | 'lab falsify' | 'lab report') _nonic_offer "$typed" "$(_nonic_experiments documents)" ;;
     'lab show' | 'lab run') _nonic_offer "$typed" "$(_nonic_experiments)" ;;
     'feroce ctl') _nonic_offer "$typed" 'tx-meta open close modify' ;;
+    'hdl build' | 'hdl replay') _nonic_files -f "$typed" ;;
     *) _nonic_offer "$typed" "$(_nonic_commands "$command")" ;;
     esac
 }
@@ -139,7 +144,7 @@ _nonic_complete() {
     before="${line%"$typed"}"
     COMPREPLY=()
     [ "$COMP_CWORD" -le 1 ] || command="${COMP_WORDS[1]}"
-    case "$command" in lab | bench | feroce) [ "$COMP_CWORD" -le 2 ] || command="$command ${COMP_WORDS[2]}" ;; esac
+    case "$command" in lab | bench | feroce | hdl) [ "$COMP_CWORD" -le 2 ] || command="$command ${COMP_WORDS[2]}" ;; esac
     case "$command $before" in run*' -- '*) _nonic_program "$typed"; return ;; esac
     # The option whose value is being typed, if there is one.
     option="${before%"${before##*[![:space:]]}"}"

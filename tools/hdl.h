@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * hdl - the parts of `nonic hdl`. Each gets its own arguments, argv[0] being its name, and returns
+ * the exit status.
+ */
+#ifndef TOOLS_HDL_H
+#define TOOLS_HDL_H
+
+int hdl_build(int argc, char **argv);
+int hdl_replay(int argc, char **argv);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * nonic hdl build - Verilator makes a shared object of a design.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "tools/hdl.h"
+#include "tools/nonic.h"
+
+#define WORDS_MAX 512
+
+struct words {
+    const char *list[WORDS_MAX + 1];
+    uint32_t count;
+};
+
+static const char help[] =
+    "usage: nonic hdl build FILE... [--top MODULE] [-I DIR] [-y DIR] [-G NAME=VALUE] [-o "
+    "OUT.so]\n\n"
+    "Compiles a design for `nonic hdl`. Its top module has the inputs clk and rst, and a "
+    "nonic_axis\n"
+    "inside, which comes with nonic. Verilator's objects are kept in OUT.so.build.\n\n"
+    "  --top MODULE     the top module (the name of the first file without its end)\n"
+    "  -I DIR, -y DIR   where included files, and modules by their file's name, are looked for\n"
+    "  -G NAME=VALUE    a parameter of the top module\n"
+    "  -o OUT.so        the shared object (MODULE.so)\n";
+
+static void add(struct words *words, const char *word)
+{
+    if (words->count == WORDS_MAX) {
+        fprintf(stderr, "nonic: more than %d words for Verilator\n", WORDS_MAX);
+        exit(EXIT_USAGE);
+    }
+    words->list[words->count++] = word;
+    words->list[words->count] = NULL;
+}
+
+/* The words as a person may repeat them in a shell. */
+static void print_words(const struct words *words)
+{
+    for (uint32_t i = 0; i < words->count; i++) {
+        const bool plain = strpbrk(words->list[i], " \"'$\\*?") == NULL;
+        fprintf(stderr, plain ? "%s%s" : "%s'%s'", i > 0 ? " " : "", words->list[i]);
+    }
+    fprintf(stderr, "\n");
+}
+
+static int run(const struct words *words)
+{
+    const pid_t pid = fork();
+    if (pid == 0) {
+        execvp(words->list[0], (char *const *)(uintptr_t)words->list);
+        fprintf(stderr,
+                errno == ENOENT ? "nonic: %s is not installed (Debian: apt install %s)\n"
+                                : "nonic: %s cannot be started\n",
+                words->list[0], words->list[0]);
+        _exit(1);
+    }
+    int status;
+    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+        fprintf(stderr, "nonic: no process for Verilator: %s\n", strerror(errno));
+        return 1;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* The name of a file without its folder and its end. */
+static void module_of(const char *file, char *module, size_t bytes)
+{
+    const char *slash = strrchr(file, '/');
+    snprintf(module, bytes, "%s", slash != NULL ? slash + 1 : file);
+    module[strcspn(module, ".")] = '\0';
+}
+
+struct wishes {
+    const char *top, *out;
+    struct words options; /* Verilator's. */
+};
+
+static bool read_options(int argc, char **argv, struct wishes *wishes)
+{
+    static const struct option options[] = {
+        {"top", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'}, {0}};
+    static char joined[WORDS_MAX][PATH_MAX + 3];
+    uint32_t count = 0;
+    int option;
+    while ((option = getopt_long(argc, argv, "I:y:G:o:h", options, NULL)) != -1) {
+        switch (option) {
+        case 't': wishes->top = optarg; break;
+        case 'o': wishes->out = optarg; break;
+        case 'h': printf("%s", help); exit(0);
+        case 'y':
+            add(&wishes->options, "-y");
+            add(&wishes->options, optarg);
+            break;
+        case 'I':
+        case 'G':
+            snprintf(joined[count], sizeof(joined[0]), "-%c%s", option, optarg);
+            add(&wishes->options, joined[count++]);
+            break;
+        default: fprintf(stderr, "%s", help); return false;
+        }
+    }
+    if (optind == argc) {
+        fprintf(stderr, "nonic: which files?\n%s", help);
+        return false;
+    }
+    return true;
+}
+
+/* The folder of nonic's own part of a model, and the folder above it. */
+static bool find_glue(char *glue, char *root)
+{
+    char error[3 * PATH_MAX];
+    /* In a build it lies in a room of its own. */
+    char ignored[3 * PATH_MAX];
+    if (!find_part("../hdl/nonic_axis.sv", glue, PATH_MAX, ignored, sizeof(ignored)) &&
+        !find_part("hdl/nonic_axis.sv", glue, PATH_MAX, error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
+        return false;
+    }
+    *strrchr(glue, '/') = '\0';
+    snprintf(root, PATH_MAX, "%s", glue);
+    *strrchr(root, '/') = '\0';
+    return true;
+}
+
+int hdl_build(int argc, char **argv)
+{
+    char module[NAME_MAX], shared[PATH_MAX], absolute[2 * PATH_MAX], objects[2 * PATH_MAX + 8];
+    char glue[PATH_MAX], root[PATH_MAX], flags[2 * PATH_MAX], here[PATH_MAX];
+    static char parts[3][PATH_MAX + 32];
+    struct wishes wishes = {0};
+    if (!read_options(argc, argv, &wishes)) {
+        return EXIT_USAGE;
+    }
+    if (!find_glue(glue, root) || getcwd(here, sizeof(here)) == NULL) {
+        return 1;
+    }
+    module_of(argv[optind], module, sizeof(module));
+    const char *top = wishes.top != NULL ? wishes.top : module;
+    snprintf(shared, sizeof(shared), "%s.so", top);
+    const char *out = wishes.out != NULL ? wishes.out : shared;
+    snprintf(absolute, sizeof(absolute), "%s%s%s", out[0] == '/' ? "" : here,
+             out[0] == '/' ? "" : "/", out);
+    snprintf(objects, sizeof(objects), "%s.build", absolute);
+    snprintf(flags, sizeof(flags), "-fPIC -fvisibility=hidden -I%s -DHDL_NAME=%s", root, top);
+    struct words words = {0};
+    static const char *const always[] = {"verilator",   "--cc",     "--exe",       "--build",
+                                         "-j",          "0",        "--prefix",    "Vdesign",
+                                         "--x-initial", "unique",   "--trace-fst", "-O3",
+                                         "-Wno-fatal",  "-LDFLAGS", "-shared -lz"};
+    for (size_t i = 0; i < COUNT_OF(always); i++) {
+        add(&words, always[i]);
+    }
+    const char *const own[] = {"-CFLAGS", flags,   "--top-module", top,
+                               "-Mdir",   objects, "-o",           absolute};
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        add(&words, own[i]);
+    }
+    for (uint32_t i = 0; i < wishes.options.count; i++) {
+        add(&words, wishes.options.list[i]);
+    }
+    for (int i = optind; i < argc; i++) {
+        add(&words, argv[i]);
+    }
+    static const char *const names[] = {"nonic_axis.sv", "verilator.cpp", "dpi.cpp"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        snprintf(parts[i], sizeof(parts[i]), "%s/%s", glue, names[i]);
+        add(&words, parts[i]);
+    }
+    print_words(&words);
+    const int status = run(&words);
+    if (status == 0) {
+        printf("%s\n", out);
+    }
+    return status == 0 ? 0 : 1;
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * nonic hdl replay - the frames of a capture go through a design, in virtual time.
+ */
+#include <dlfcn.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pcap/pcap.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "sim/capture.h"
+#include "sim/parts/design.h"
+#include "tools/hdl.h"
+#include "tools/nonic.h"
+
+#define FS_PER_NS   1000000.0
+#define PS_PER_NS   1000u
+#define PS_PER_US   1000000.0
+#define BITS_PER_FS 8e6 /* A byte at 1 Gb/s. */
+#define FRAMES_WAIT 256
+#define RESET_EDGES 16
+#define FIRST_PS    UINT64_C(1000000) /* When the first frame comes: behind the reset. */
+
+static const char help[] =
+    "usage: nonic hdl replay DESIGN.so IN.pcapng [OPTION]...\n\n"
+    "Frames of a capture of Ethernet reach port 0 of a design at their times; frames of the "
+    "design\n"
+    "are written down. The same seed gives the same run. Ends when the design has been silent for "
+    "a\n"
+    "while after the last frame, or with $finish.\n\n"
+    "  -o OUT.pcapng            the frames of the design\n"
+    "  --compare GOLDEN.pcapng  are they these? The first that differs is told; status 1\n"
+    "  --period NS              of the clock, in ns (6.4)\n"
+    "  --rate GBPS              of the line, in Gb/s (10); 0: the line takes no time\n"
+    "  --linger US              silence that ends the run (100)\n"
+    "  --ready P, --gap P       probabilities: tready in a cycle (1), a gap between two beats (0)\n"
+    "  --seed N                 of registers without reset, and of these two (1)\n"
+    "  --trace FILE.fst         all signals, for GTKWave\n"
+    "  --strict                 status 1 if the design breaks a rule of its stream\n";
+
+struct wishes {
+    const char *out, *golden, *trace;
+    double period_ns, rate_gbps, linger_us, ready, gap;
+    uint64_t seed;
+    bool strict;
+};
+
+struct replay {
+    struct sim sim;
+    struct sim_design design;
+    struct sim_event next;
+    pcap_t *in, *golden;
+    struct sim_capture *out;
+    uint64_t begin_ps; /* The capture's time of the first frame. */
+    struct pcap_pkthdr *header;
+    const uint8_t *data;
+    bool over; /* No frame is left. */
+    uint64_t given, refused, taken, last_ps;
+    uint64_t differs; /* The number of the first frame that is not the golden one; 0: none. */
+};
+
+/* -- Captures -----------------------------------------------------------------------------------*/
+
+static pcap_t *open_capture(const char *path)
+{
+    char error[PCAP_ERRBUF_SIZE];
+    pcap_t *capture =
+        pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, error);
+    if (capture == NULL) {
+        fprintf(stderr, "nonic: %s\n", error);
+    } else if (pcap_datalink(capture) != DLT_EN10MB) {
+        fprintf(stderr, "nonic: %s: its packets are not frames of Ethernet\n", path);
+        pcap_close(capture);
+        capture = NULL;
+    }
+    return capture;
+}
+
+static uint64_t time_of(const struct pcap_pkthdr *header)
+{
+    return ((uint64_t)header->ts.tv_sec * 1000000000 + (uint64_t)header->ts.tv_usec) * PS_PER_NS;
+}
+
+/* The next frame is due at its time; one that is earlier than the one before it comes with it. */
+static void schedule_next(struct replay *replay)
+{
+    if (pcap_next_ex(replay->in, &replay->header, &replay->data) != 1) {
+        replay->over = true;
+        return;
+    }
+    const uint64_t at_ps = time_of(replay->header);
+    replay->begin_ps = replay->begin_ps == UINT64_MAX ? at_ps : replay->begin_ps;
+    const uint64_t due_ps = FIRST_PS + (at_ps > replay->begin_ps ? at_ps - replay->begin_ps : 0);
+    sim_schedule(&replay->sim, &replay->next,
+                 due_ps > replay->sim.now_ps ? due_ps : replay->sim.now_ps);
+}
+
+static void on_next(struct sim *sim, struct sim_event *event)
+{
+    struct replay *replay = CONTAINER_OF(event, struct replay, next);
+    const struct hdl_frame frame = {
+        .at_ps = sim->now_ps, .data = replay->data, .bytes = replay->header->caplen};
+    if (sim_design_push(&replay->design, 0, &frame)) {
+        replay->given++;
+    } else {
+        replay->refused++;
+    }
+    replay->last_ps = sim->now_ps;
+    schedule_next(replay);
+}
+
+/* -- Frames of the design -----------------------------------------------------------------------*/
+
+static void print_bytes(const char *who, const uint8_t *bytes, uint32_t count, uint32_t from)
+{
+    printf("  %s, %u bytes, from byte %u:", who, count, from);
+    for (uint32_t i = from; i < count && i < from + 16; i++) {
+        printf(" %02x", bytes[i]);
+    }
+    printf("\n");
+}
+
+static void compare(struct replay *replay, const struct hdl_frame *frame)
+{
+    struct pcap_pkthdr *header;
+    const uint8_t *data;
+    if (replay->golden == NULL || replay->differs != 0) {
+        return;
+    }
+    if (pcap_next_ex(replay->golden, &header, &data) != 1) {
+        replay->differs = replay->taken;
+        printf("frame %" PRIu64 " at %.3f us: the other capture has no more\n", replay->taken,
+               (double)frame->at_ps / PS_PER_US);
+        return;
+    }
+    uint32_t same = 0;
+    while (same < frame->bytes && same < header->caplen && frame->data[same] == data[same]) {
+        same++;
+    }
+    if (same < frame->bytes || same < header->caplen) {
+        replay->differs = replay->taken;
+        printf("frame %" PRIu64 " at %.3f us differs\n", replay->taken,
+               (double)frame->at_ps / PS_PER_US);
+        print_bytes("the design's", frame->data, frame->bytes, same);
+        print_bytes("the other one", data, header->caplen, same);
+    }
+}
+
+static void on_frame(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
+{
+    struct replay *replay = CONTAINER_OF(design, struct replay, design);
+    (void)port;
+    replay->taken++;
+    replay->last_ps = frame->at_ps;
+    if (replay->out != NULL) {
+        sim_capture_packet(replay->out, frame->at_ps, frame->data, frame->bytes);
+    }
+    compare(replay, frame);
+}
+
+/* Frames that the other capture has behind the design's last one. */
+static void compare_end(struct replay *replay)
+{
+    struct pcap_pkthdr *header;
+    const uint8_t *data;
+    if (replay->golden != NULL && replay->differs == 0 &&
+        pcap_next_ex(replay->golden, &header, &data) == 1) {
+        replay->differs = replay->taken + 1;
+        printf("frame %" PRIu64 ": the design sent no more\n", replay->differs);
+    }
+}
+
+/* -- Rules --------------------------------------------------------------------------------------*/
+
+static uint64_t print_violations(struct replay *replay)
+{
+    uint64_t broken = 0;
+    for (uint32_t i = 0; i < replay->design.port_count; i++) {
+        struct hdl_port *port = replay->design.ports[i];
+        struct hdl_violation violation;
+        while (port != NULL && hdl_port_violation(port, &violation)) {
+            const struct hdl_rule_text *text = hdl_rule_text(violation.rule);
+            printf("port %u, edge %" PRIu64 ", %.4f us, frame %" PRIu64 ": %s: %s (%s)\n", i,
+                   violation.edge, (double)violation.at_ps / PS_PER_US, violation.frame, text->name,
+                   text->says, text->clause);
+        }
+        for (int rule = 0; port != NULL && rule < HDL_RULES; rule++) {
+            broken += hdl_port_counters(port)->rules[rule];
+        }
+    }
+    return broken;
+}
+
+/* -- The run ------------------------------------------------------------------------------------*/
+
+static const struct hdl_model_ops *load(const char *path)
+{
+    char real[PATH_MAX];
+    void *object = dlopen(realpath(path, real) != NULL ? real : path, RTLD_NOW | RTLD_LOCAL);
+    if (object == NULL) {
+        fprintf(stderr, "nonic: %s\n", dlerror());
+        return NULL;
+    }
+    hdl_model_entry entry;
+    *(void **)&entry = dlsym(object, HDL_MODEL_ENTRY);
+    if (entry == NULL) {
+        fprintf(stderr, "nonic: %s is no design that `nonic hdl build` has made\n", path);
+        return NULL;
+    }
+    return entry();
+}
+
+static bool open_design(struct replay *replay, const struct hdl_model_ops *ops,
+                        const struct wishes *wishes)
+{
+    const struct sim_design_config config = {
+        .ops = ops,
+        .port = {.frame_bytes = HDL_FRAME_BYTES_MAX,
+                 .frames = FRAMES_WAIT,
+                 .line_fs_per_byte =
+                     wishes->rate_gbps > 0 ? (uint64_t)(BITS_PER_FS / wishes->rate_gbps) : 0,
+                 .ready = wishes->ready < 1 ? HDL_RANDOM : HDL_ALWAYS,
+                 .ready_ppm = (uint32_t)(wishes->ready * 1e6),
+                 .gap_ppm = (uint32_t)(wishes->gap * 1e6)},
+        .period_fs = (uint64_t)(wishes->period_ns * FS_PER_NS),
+        .reset_edges = RESET_EDGES,
+        .seed = wishes->seed,
+        .on_frame = on_frame};
+    if (!sim_design_open(&replay->design, &replay->sim, &config)) {
+        fprintf(stderr, "nonic: %s\n", replay->design.error);
+        return false;
+    }
+    if (replay->design.ports[0] == NULL) {
+        fprintf(stderr, "nonic: %s has no port 0\n", ops->name);
+        return false;
+    }
+    if (wishes->trace != NULL && !ops->trace(replay->design.model, wishes->trace)) {
+        fprintf(stderr, "nonic: cannot write %s\n", wishes->trace);
+        return false;
+    }
+    return true;
+}
+
+/* Until the design has been silent for `linger_ps`, or has finished. */
+static void play(struct replay *replay, uint64_t linger_ps)
+{
+    while (sim_step(&replay->sim)) {
+        if (replay->over && replay->sim.now_ps > replay->last_ps + linger_ps) {
+            return;
+        }
+    }
+}
+
+static int conclude(struct replay *replay, const struct wishes *wishes)
+{
+    char error[160];
+    const uint64_t broken = print_violations(replay);
+    compare_end(replay);
+    printf("%" PRIu64 " frames in, %" PRIu64 " out; %" PRIu64 " edges, %.3f us; %" PRIu64
+           " rules broken; digest %016" PRIx64 "\n",
+           replay->given, replay->taken, replay->design.edges,
+           (double)replay->sim.now_ps / PS_PER_US, broken, replay->sim.digest);
+    if (replay->refused > 0) {
+        printf("%" PRIu64 " frames found no room: the design takes them too slowly\n",
+               replay->refused);
+    }
+    if (replay->out != NULL && !sim_capture_close(replay->out, error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
+        return 1;
+    }
+    return replay->differs != 0 || (wishes->strict && broken > 0);
+}
+
+static int replay_with(const struct wishes *wishes, const char *design, const char *in)
+{
+    static struct replay replay;
+    char error[160];
+    const struct hdl_model_ops *ops = load(design);
+    replay.begin_ps = UINT64_MAX;
+    if (ops == NULL || (replay.in = open_capture(in)) == NULL ||
+        (wishes->golden != NULL && (replay.golden = open_capture(wishes->golden)) == NULL)) {
+        return 1;
+    }
+    if (wishes->out != NULL) {
+        replay.out = sim_capture_open(wishes->out, PCAPNG_LINK_ETHERNET, error, sizeof(error));
+        if (replay.out == NULL) {
+            fprintf(stderr, "nonic: %s\n", error);
+            return 1;
+        }
+    }
+    sim_init(&replay.sim, wishes->seed);
+    sim_event_init(&replay.next, on_next);
+    if (!open_design(&replay, ops, wishes)) {
+        return 1;
+    }
+    schedule_next(&replay);
+    play(&replay, (uint64_t)(wishes->linger_us * PS_PER_US));
+    const int status = conclude(&replay, wishes);
+    sim_design_close(&replay.design);
+    return status;
+}
+
+/* -- The command line ---------------------------------------------------------------------------*/
+
+static bool read_number(const char *name, const char *text, double least, double most,
+                        double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(*value >= least && *value <= most)) {
+        fprintf(stderr, "nonic: --%s takes a number from %g to %g, not '%s'\n", name, least, most,
+                text);
+        return false;
+    }
+    return true;
+}
+
+static bool read_option(int option, struct wishes *wishes)
+{
+    double seed;
+    switch (option) {
+    case 'o': wishes->out = optarg; return true;
+    case 'c': wishes->golden = optarg; return true;
+    case 't': wishes->trace = optarg; return true;
+    case 'S': wishes->strict = true; return true;
+    case 'p': return read_number("period", optarg, 0.1, 1e6, &wishes->period_ns);
+    case 'r': return read_number("rate", optarg, 0, 1000, &wishes->rate_gbps);
+    case 'l': return read_number("linger", optarg, 0, 1e9, &wishes->linger_us);
+    case 'R': return read_number("ready", optarg, 0.001, 1, &wishes->ready);
+    case 'g': return read_number("gap", optarg, 0, 0.999, &wishes->gap);
+    case 's':
+        if (!read_number("seed", optarg, 0, 1e15, &seed)) {
+            return false;
+        }
+        wishes->seed = (uint64_t)seed;
+        return true;
+    default: fprintf(stderr, "%s", help); return false;
+    }
+}
+
+int hdl_replay(int argc, char **argv)
+{
+    static const struct option options[] = {{"compare", required_argument, NULL, 'c'},
+                                            {"period", required_argument, NULL, 'p'},
+                                            {"rate", required_argument, NULL, 'r'},
+                                            {"linger", required_argument, NULL, 'l'},
+                                            {"ready", required_argument, NULL, 'R'},
+                                            {"gap", required_argument, NULL, 'g'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"trace", required_argument, NULL, 't'},
+                                            {"strict", no_argument, NULL, 'S'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    struct wishes wishes = {
+        .period_ns = 6.4, .rate_gbps = 10, .linger_us = 100, .ready = 1, .seed = 1};
+    int option;
+    while ((option = getopt_long(argc, argv, "o:h", options, NULL)) != -1) {
+        if (option == 'h') {
+            printf("%s", help);
+            return 0;
+        }
+        if (!read_option(option, &wishes)) {
+            return EXIT_USAGE;
+        }
+    }
+    if (argc - optind != 2) {
+        fprintf(stderr, "nonic: a design and a capture are needed\n%s", help);
+        return EXIT_USAGE;
+    }
+    return replay_with(&wishes, argv[optind], argv[optind + 1]);
+}
