@@ -494,6 +494,21 @@ static void edge_in_reset(struct hdl_port *port, uint64_t now_ps, bool valid)
     port->wires.valid = false;
 }
 
+/* -- Invariants ---------------------------------------------------------------------------------*/
+
+static void port_check(const struct hdl_port *port)
+{
+    CHECK(port->out.first <= port->out.end && queued(&port->out) <= port->config.frames);
+    CHECK(port->in.first <= port->in.end && queued(&port->in) <= port->config.frames);
+    CHECK(port->filled <= port->config.frame_bytes);
+    CHECK(!port->within || queued(&port->out) < port->config.frames);
+    CHECK(!port->ready || queued(&port->out) < port->config.frames);
+    CHECK(!port->wires.valid || (queued(&port->in) > 0 && port->driven > 0));
+    CHECK(port->driven == 0 || port->driven <= slot_at(port, &port->in, port->in.first)->bytes);
+    CHECK(!port->waits.valid || !port->was_reset);
+    CHECK(port->violations_told <= port->violation_count);
+}
+
 /* -- The edge -----------------------------------------------------------------------------------*/
 
 static void drive(const struct hdl_port *port, struct hdl_out *out, uint32_t pauses)
@@ -515,7 +530,7 @@ static void drive(const struct hdl_port *port, struct hdl_out *out, uint32_t pau
 void hdl_port_edge(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *in,
                    struct hdl_out *out)
 {
-    INVARIANTS(hdl_port_check(port));
+    INVARIANTS(port_check(port));
     const uint32_t pauses = paused(port, now_ps);
     port->counters.edges++;
     if (in->reset) {
@@ -526,23 +541,10 @@ void hdl_port_edge(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *
     }
     port->was_reset = in->reset;
     drive(port, out, pauses);
-    INVARIANTS(hdl_port_check(port));
+    INVARIANTS(port_check(port));
 }
 
 const struct hdl_counters *hdl_port_counters(const struct hdl_port *port)
 {
     return &port->counters;
-}
-
-void hdl_port_check(const struct hdl_port *port)
-{
-    CHECK(port->out.first <= port->out.end && queued(&port->out) <= port->config.frames);
-    CHECK(port->in.first <= port->in.end && queued(&port->in) <= port->config.frames);
-    CHECK(port->filled <= port->config.frame_bytes);
-    CHECK(!port->within || queued(&port->out) < port->config.frames);
-    CHECK(!port->ready || queued(&port->out) < port->config.frames);
-    CHECK(!port->wires.valid || (queued(&port->in) > 0 && port->driven > 0));
-    CHECK(port->driven == 0 || port->driven <= slot_at(port, &port->in, port->in.first)->bytes);
-    CHECK(!port->waits.valid || !port->was_reset);
-    CHECK(port->violations_told <= port->violation_count);
 }

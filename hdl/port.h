@@ -147,8 +147,6 @@ void hdl_port_pause(struct hdl_port *port, uint32_t priority, uint32_t quanta, u
 const struct hdl_counters *hdl_port_counters(const struct hdl_port *port);
 /* The next violation of the first HDL_VIOLATIONS_KEPT. */
 bool hdl_port_violation(struct hdl_port *port, struct hdl_violation *violation);
-/* For tests: aborts if the port is not as it should be between two calls. */
-void hdl_port_check(const struct hdl_port *port);
 
 #ifdef __cplusplus
 }

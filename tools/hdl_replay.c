@@ -223,6 +223,7 @@ static bool open_design(struct replay *replay, const struct hdl_model_ops *ops,
                  .frames = FRAMES_WAIT,
                  .line_fs_per_byte =
                      wishes->rate_gbps > 0 ? (uint64_t)(BITS_PER_FS / wishes->rate_gbps) : 0,
+                 .paused_by = 1u << HDL_LINK,
                  .ready = wishes->ready < 1 ? HDL_RANDOM : HDL_ALWAYS,
                  .ready_ppm = (uint32_t)(wishes->ready * 1e6),
                  .gap_ppm = (uint32_t)(wishes->gap * 1e6)},

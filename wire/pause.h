@@ -10,7 +10,12 @@
 #ifndef WIRE_PAUSE_H
 #define WIRE_PAUSE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "base/bytes.h"
 
 #define PAUSE_CLASSES       8u
 #define PAUSE_ALL_CLASSES   0xffu
@@ -43,6 +48,24 @@ static inline struct pause pause_classes(uint8_t classes, uint16_t quanta)
         pause.quanta[i] = classes >> i & 1 ? quanta : 0;
     }
     return pause;
+}
+
+/* Reads a frame from the destination's address on. False: it is no frame of flow control. */
+static inline bool pause_decode(const uint8_t *frame, size_t count, struct pause *pause)
+{
+    static const uint8_t begin[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01};
+    if (count < 36 || memcmp(frame, begin, sizeof(begin)) != 0 || load_be16(frame + 12) != 0x8808) {
+        return false;
+    }
+    *pause = pause_link(load_be16(frame + 16));
+    if (load_be16(frame + 14) == 0x0101) {
+        *pause = (struct pause){.kind = PAUSE_CLASS, .classes = frame[17]};
+        for (uint32_t i = 0; i < PAUSE_CLASSES; i++) {
+            const uint16_t quanta = load_be16(frame + 18 + 2 * i);
+            pause->quanta[i] = pause->classes >> i & 1 ? quanta : 0;
+        }
+    }
+    return pause->kind == PAUSE_CLASS || load_be16(frame + 14) == 0x0001;
 }
 
 #endif

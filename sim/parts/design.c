@@ -6,6 +6,7 @@
 
 #include "base/align.h"
 #include "wire/crc32c.h"
+#include "wire/pause.h"
 
 #define FS_PER_PS 1000
 
@@ -50,10 +51,28 @@ static void note(struct sim_design *design, uint32_t port, const struct hdl_fram
     sim_note(design->sim, (uint64_t)port << 32 | crc32c(0, frame->data, frame->bytes));
 }
 
+/* Flow control is for the MAC, which the port stands for: the design sees what follows from it. */
+static void pause_port(struct hdl_port *port, const struct pause *pause, uint64_t at_ps)
+{
+    if (pause->kind == PAUSE_LINK) {
+        hdl_port_pause(port, HDL_LINK, pause->quanta[0], at_ps);
+    }
+    for (uint32_t i = 0; i < PAUSE_CLASSES; i++) {
+        if (pause->classes >> i & 1) {
+            hdl_port_pause(port, i, pause->quanta[i], at_ps);
+        }
+    }
+}
+
 bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
 {
     CHECK(port < design->port_count && design->ports[port] != NULL);
+    struct pause pause;
     note(design, SIM_DESIGN_PORTS_MAX + port, frame);
+    if (pause_decode(frame->data, frame->bytes, &pause)) {
+        pause_port(design->ports[port], &pause, frame->at_ps);
+        return true;
+    }
     return hdl_port_push(design->ports[port], frame);
 }
 

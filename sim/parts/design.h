@@ -43,7 +43,7 @@ struct sim_design {
 /* Opens a model in `sim`. False, and why in design->error: it cannot be used. */
 bool sim_design_open(struct sim_design *design, struct sim *sim,
                      const struct sim_design_config *config);
-/* False: the port has no room for the frame. */
+/* A frame of flow control pauses the port. False: the port has no room for the frame. */
 bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_frame *frame);
 void sim_design_close(struct sim_design *design);
 
