@@ -12,7 +12,7 @@ void habit_init(struct habit *habit, uint32_t batch)
 }
 
 /* Belief is lost by a factor, up to a limit; a post that waits has room in the batch, and not for
- * many polls. A program that is believed to poll drives. */
+ * many polls. */
 void habit_check(const struct habit *habit)
 {
     CHECK(habit->driver <= HABIT_POLLED);
@@ -20,7 +20,6 @@ void habit_check(const struct habit *habit)
           habit->polls_to_believe < HABIT_POLLS_TO_BELIEVE_MAX * HABIT_BELIEF_LOST_FACTOR);
     CHECK(habit->posts.to_believe >= HABIT_POSTS_TO_BELIEVE &&
           habit->posts.to_believe < HABIT_POLLS_TO_BELIEVE_MAX * HABIT_BELIEF_LOST_FACTOR);
-    CHECK(habit->driver == HABIT_POLLED || habit->polls <= habit->polls_to_believe + 1);
     CHECK(habit->posts.waiting > 0 || habit->posts.holds == 0);
     CHECK(habit->posts.holds <= HABIT_HOLDS_MAX + 1);
     CHECK(habit->rounds_without_time <= HABIT_ROUNDS_PER_TIME);

@@ -285,6 +285,7 @@ static bool dial(struct shm_port *port, struct shm_link *link, pid_t only)
     if (!sent) {
         descriptor_close(link->socket);
         munmap(map, sizeof(struct shm_ring));
+        link->ring = NULL;
         return false;
     }
     link->board = NULL;
