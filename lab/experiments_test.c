@@ -17,9 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "lab/lab.h"
+#include "lab/names.h"
 
 static struct lab_run *prepare(const char *name, uint64_t seed)
 {
@@ -129,6 +131,49 @@ static const struct lab_claim *claim_named(const char *id)
     return NULL;
 }
 
+static void expect_known(const struct lab_experiment *experiment, const char *id,
+                         const char *source)
+{
+    char wrong[LAB_TEXT_BYTES];
+    if (!lab_source_is_known(experiment->document, source, wrong, sizeof(wrong))) {
+        fail_msg("%s: %s: '%s' is no place of the document, and no other source that is named",
+                 experiment->name, id, wrong);
+    }
+}
+
+/* Every source is a place that a reader finds. An explanation is one. The fits on which a row rests
+ * are claims of its document, to which something was fitted. */
+static void test_labels(void **state)
+{
+    (void)state;
+    for (size_t i = 0; lab_experiments[i] != NULL; i++) {
+        const struct lab_experiment *experiment = lab_experiments[i];
+        if (!is_chosen(experiment)) {
+            continue;
+        }
+        const size_t bytes = strlen(experiment->explains);
+        if (bytes < 60 || experiment->explains[bytes - 1] != '.') {
+            fail_msg("%s explains nothing: %s", experiment->name, experiment->explains);
+        }
+        for (uint32_t k = 0; k < experiment->parameter_count; k++) {
+            const struct lab_parameter *parameter = &experiment->parameters[k];
+            expect_known(experiment, parameter->name, parameter->source);
+        }
+        for (uint32_t k = 0; k < experiment->claim_count; k++) {
+            char id[LAB_ID_BYTES];
+            expect_known(experiment, experiment->claims[k].id, experiment->claims[k].source);
+            for (const char *given = experiment->claims[k].given;
+                 given != NULL && names_next(&given, id, sizeof(id));) {
+                const struct lab_claim *claim = claim_named(id);
+                if (claim == NULL || claim->ground != LAB_FITTED) {
+                    fail_msg("%s rests on %s, to which nothing was fitted",
+                             experiment->claims[k].id, id);
+                }
+            }
+        }
+    }
+}
+
 /* No two parameters of a document have one name. */
 static void expect_names(const struct lab_experiment *experiment)
 {
@@ -172,6 +217,33 @@ static void test_claims(void **state)
                 }
             }
         }
+    }
+}
+
+/* An experiment that a document's machine runs in writes a trace with something in it: the run fails
+ * if it does not (lab_world_end). */
+static void test_traces(void **state)
+{
+    (void)state;
+    const struct lab_document *traced = NULL;
+    for (size_t i = 0; lab_experiments[i] != NULL; i++) {
+        const struct lab_experiment *experiment = lab_experiments[i];
+        if (!is_chosen(experiment) || !experiment->quick || experiment->document == traced) {
+            continue;
+        }
+        char path[] = "/tmp/nonic-XXXXXX.json";
+        close(mkstemps(path, 5));
+        struct lab_run *run = prepare(experiment->name, 1);
+        run->trace_path = path;
+        (void)lab_execute(run);
+        unlink(path);
+        if (run->worlds > 0) {
+            assert_string_equal(run->failure, "");
+            traced = experiment->document;
+        } else {
+            assert_non_null(strstr(run->failure, "nothing to trace"));
+        }
+        free(run);
     }
 }
 
@@ -298,7 +370,8 @@ int main(int argc, char **argv)
     named = argc > 1 ? argv[1] : "";
     pace = argc > 2 ? argv[2] : "";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_claims),      cmocka_unit_test(test_acceptance),
+        cmocka_unit_test(test_claims),      cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_traces),      cmocka_unit_test(test_acceptance),
         cmocka_unit_test(test_soak),        cmocka_unit_test(test_digests),
         cmocka_unit_test(test_wrong_input), cmocka_unit_test(test_ends),
     };

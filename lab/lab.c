@@ -43,14 +43,56 @@ const char *lab_nearest_experiment(const char *name)
 
 /* -- Runs ---------------------------------------------------------------------------------------*/
 
+/* A run that gave no number has gone wrong, though nothing is compared with it. */
+static void judge_whole(struct lab_run *run)
+{
+    for (uint32_t i = 0; i < run->row_count; i++) {
+        if (!isfinite(run->rows[i].measured)) {
+            lab_fail(run, "%s has no value", run->rows[i].id);
+        }
+    }
+    if (run->trace_path != NULL && run->worlds == 0) {
+        lab_fail(run, "no machine runs in this experiment, so there is nothing to trace");
+    }
+}
+
+static void note_text(struct lab_run *run, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        lab_note(run, (unsigned char)*text);
+    }
+}
+
+/* Results are a part of the digest, as a person reads them: the last bits of a double may depend on
+ * the machine's library. */
+static void note_results(struct lab_run *run)
+{
+    char number[32];
+    for (uint32_t i = 0; i < run->row_count; i++) {
+        snprintf(number, sizeof(number), "%.6g", run->rows[i].measured);
+        note_text(run, run->rows[i].id);
+        note_text(run, number);
+    }
+    for (uint32_t i = 0; i < run->series_count; i++) {
+        for (uint32_t k = 0; k < run->series[i].count; k++) {
+            snprintf(number, sizeof(number), "%.6g", run->series[i].points[k].y);
+            note_text(run, number);
+        }
+    }
+    note_text(run, run->failure);
+}
+
 bool lab_execute(struct lab_run *run)
 {
     struct timespec before, after;
     clock_gettime(CLOCK_MONOTONIC, &before);
     run->experiment->run(run);
+    judge_whole(run);
+    note_results(run);
     clock_gettime(CLOCK_MONOTONIC, &after);
     run->wall_s =
         (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+    run->finished = true;
     return lab_run_good(run);
 }
 
@@ -110,6 +152,9 @@ void lab_world_end(struct lab_run *run, struct sim *sim, struct sim_trace *trace
     run->events += sim->events;
     run->pending = pending > run->pending ? pending : run->pending;
     lab_note(run, sim->digest);
+    if (trace != NULL && sim_trace_count(trace) == 0) {
+        lab_fail(run, "the trace is empty: this machine writes none");
+    }
     if (trace != NULL && !sim_trace_close(trace, error, sizeof(error))) {
         lab_fail(run, "%s", error);
     }

@@ -49,7 +49,7 @@ struct lab_parameter {
     double value, least, most;
     const char *words;  /* The valid words, with a space between two; NULL: a number. */
     const char *fitted; /* The row to which the value was fitted; NULL: it was not fitted. */
-    const char *source; /* Section of the document, or "OC": our choice. */
+    const char *source; /* As a claim's; or "OC": our choice. */
     const char *what;
 };
 
@@ -85,24 +85,47 @@ struct lab_parameter {
  * A claim that nothing could break says nothing. So it names the settings that must put each of its
  * rows out of tolerance, and `nonic lab falsify` tries them. */
 
+/* -- Documents -----------------------------------------------------------------------------------
+ *
+ * A source is one or several places, with "; " between two, each perhaps with a comma or a colon and
+ * words behind it. A place begins with a word of `sections`, with the name of one of `others`, or is
+ * "OC". So a reader finds it in a text that he can get. */
+
+struct lab_document {
+    const char *title;
+    const char *sections; /* Numbers and words ("5.3.4", "figure"), with a space between two. */
+    const char *const *others; /* "NAME: full title" of other sources; the last one is NULL. */
+};
+
+/* Whether each place of a source is one of the document's, or one of the others. If not, the first
+ * that is not is copied to `wrong`. */
+bool lab_source_is_known(const struct lab_document *document, const char *source, char *wrong,
+                         size_t bytes);
+
 enum lab_reference {
-    LAB_PRINTED,   /* The document prints the figure. */
-    LAB_DERIVED,   /* It follows from what the document prints. */
-    LAB_PREDICTED, /* It is ours: the document says nothing, or only in words. */
+    LAB_PRINTED,   /* The document prints this numeral. */
+    LAB_DERIVED,   /* Arithmetic on numerals that the document prints. */
+    LAB_IN_WORDS,  /* The document says it in words, without a numeral: the bound is ours. */
+    LAB_ELSEWHERE, /* The same authors print the numeral in another publication: the source. */
+    LAB_PREDICTED, /* It is ours: nobody has published anything of it. */
+    LAB_REFERENCES
 };
 
 enum lab_ground {
     LAB_MECHANISM,  /* The row comes out of parts that act on one another. */
     LAB_ARITHMETIC, /* Between the parameters and the row there is one formula. */
     LAB_FITTED,     /* A parameter was fitted to this row. */
+    LAB_GROUNDS
 };
 
 struct lab_claim {
     const char *id; /* Unique among all experiments, shorter than LAB_ID_BYTES. */
     enum lab_reference reference;
     enum lab_ground ground;
-    const char *source; /* The place where the document prints it, or the source from which it is
-                         * derived. */
+    /* NULL, or claims, with a space between two: the row rests on parameters that were fitted to
+     * their rows, so much that other values would move it by more than its tolerance. */
+    const char *given;
+    const char *source; /* The places that print it, or from which it is derived. */
     /* Settings, NAME=VALUE, with a space between two; or several alternatives with " | " between
      * two, each of which must break the rows alone. */
     const char *broken_by;
@@ -145,7 +168,8 @@ struct lab_figure {
     bool from_zero; /* The y axis begins at 0, unless it is logarithmic. */
     uint32_t mark_count;
     struct {
-        double x, y; /* x is LAB_NOTHING for a level: a line across. */
+        double x, y;  /* x is LAB_NOTHING for a level: a line across. */
+        bool printed; /* By the document; else it is a bound, a theory's or a parameter. */
         char text[48];
     } marks[LAB_MARKS_MAX];
 };
@@ -153,6 +177,7 @@ struct lab_figure {
 struct lab_series {
     char name[LAB_TEXT_BYTES];
     uint32_t figure; /* Index of its figure. */
+    bool steps;      /* From one point to the next the value stays, and jumps there. */
     uint32_t count;
     struct {
         double x, y, expected; /* `expected` is LAB_NOTHING where nothing is expected. */
@@ -201,12 +226,15 @@ struct lab_run {
     uint64_t pending; /* The most events that were pending when a world ended. */
     uint32_t worlds;
     double wall_s;
+    bool finished; /* lab_execute is through with it. */
     char failure
         [LAB_FAILURE_BYTES]; /* If not empty, the run itself went wrong, and this says how. */
 };
 
 struct lab_experiment {
-    const char *name, *document, *what;
+    const char *name;
+    const struct lab_document *document;
+    const char *what;
     const struct lab_parameter *parameters; /* All of its document's. */
     uint32_t parameter_count;
     /* The names of the parameters on which it depends, with a space between two. NAME=VALUE gives
@@ -269,6 +297,10 @@ enum lab_verdict lab_verdict_of(const struct lab_run *run, const struct lab_row 
 const char *lab_verdict_text(enum lab_verdict verdict);
 const char *lab_reference_text(enum lab_reference reference);
 const char *lab_ground_text(enum lab_ground ground);
+/* The row is evidence for the model that owes nothing to it: the document, or another publication,
+ * prints the numeral, no parameter was fitted to it or to a row on which it rests, and no formula
+ * alone leads from parameters to it. */
+bool lab_is_independent(const struct lab_claim *claim);
 /* The share of the tolerance that is used up: 0 in its middle, 1 at a bound, more beyond. If there
  * is one bound only, its own size is the measure, and a value far within uses none. */
 double lab_tolerance_used(const struct lab_row *row);
@@ -296,8 +328,10 @@ void lab_judge_range(struct lab_row *row, double least, double most, double meas
 /* A figure's y axis is linear and begins at 0 unless `log_y` is set or `from_zero` is cleared. */
 struct lab_figure *lab_add_figure(struct lab_run *run, const char *id, const char *title,
                                   const char *x, const char *y, bool log_x);
-/* A value that the document prints in this figure: a point, or a level if x is LAB_NOTHING. */
+/* A numeral that the document prints, and no other: a point, or a level if x is LAB_NOTHING. */
 void lab_add_mark(struct lab_figure *figure, double x, double y, const char *text);
+/* A level to compare with that the document does not print: a theory's, or a parameter. */
+void lab_add_level(struct lab_figure *figure, double y, const char *text);
 /* A curve of the figure that was added last. */
 struct lab_series *lab_add_curve(struct lab_run *run, const char *name, ...)
     __attribute__((format(printf, 2, 3)));

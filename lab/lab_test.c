@@ -23,10 +23,11 @@ static const struct lab_parameter parameters[] = {
 };
 
 static const struct lab_claim claims[] = {
-    {"T-1", LAB_PRINTED, LAB_ARITHMETIC, "table 1", "speed=90", "the rate of the clock", NULL},
-    {"T-2", LAB_PREDICTED, LAB_MECHANISM, "figure 2", "policy=none", "the arbiter", NULL},
-    {"T-3", LAB_PRINTED, LAB_FITTED, "section 3", "cost=0", "what a credit costs", NULL},
-    {"T-4", LAB_PRINTED, LAB_MECHANISM, "figure 4", "policy=none", "the arbiter",
+    {"T-1", LAB_PRINTED, LAB_ARITHMETIC, NULL, "table 1", "speed=90", "the rate of the clock",
+     NULL},
+    {"T-2", LAB_PREDICTED, LAB_MECHANISM, NULL, "figure 2", "policy=none", "the arbiter", NULL},
+    {"T-3", LAB_PRINTED, LAB_FITTED, NULL, "section 3", "cost=0", "what a credit costs", NULL},
+    {"T-4", LAB_PRINTED, LAB_MECHANISM, NULL, "figure 4", "policy=none", "the arbiter",
      "the document does not say how"},
 };
 
@@ -40,9 +41,11 @@ static void measure(struct lab_run *run)
     lab_judge_range(lab_add_row(run, "T-4", "", "at least"), 10, LAB_UNBOUNDED, 5);
 }
 
+static const struct lab_document document = {.title = "none", .sections = "1 2.1"};
+
 static const struct lab_experiment experiment = {
     .name = "test/one",
-    .document = "none",
+    .document = &document,
     .what = "a test",
     .parameters = parameters,
     .parameter_count = COUNT_OF(parameters),
@@ -62,6 +65,30 @@ static void prepare(const char *settings)
     if (!lab_set_all(&run, settings, error, sizeof(error))) {
         fail_msg("%s", error);
     }
+}
+
+/* A place begins with a section, the name of another source, or OC; words may stand behind it. */
+static void test_sources(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"RTL: the authors' sources", "R: theirs, too", NULL};
+    static const struct lab_document named = {
+        .title = "none", .sections = "1 2.1 figure", .others = others};
+    char wrong[40];
+    static const char *const known[] = {
+        "1",   "2.1, the table", "2.1; OC",  "OC",
+        "RTL", "R: 3",           "figure 7", "1 (below the table); RTL, rx"};
+    static const char *const unknown[] = {"",   "2", "2.1.1", "1; 3", "RT", "RTL: 3; 2.2, words",
+                                          "OCS"};
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        assert_true(lab_source_is_known(&named, known[i], wrong, sizeof(wrong)));
+    }
+    for (size_t i = 0; i < COUNT_OF(unknown); i++) {
+        assert_false(lab_source_is_known(&named, unknown[i], wrong, sizeof(wrong)));
+    }
+    assert_false(lab_source_is_known(&named, "1; 3, words; 2.1", wrong, sizeof(wrong)));
+    assert_string_equal(wrong, "3, words");
+    assert_false(lab_source_is_known(&document, "R", wrong, sizeof(wrong)));
 }
 
 static void expect_refused(const char *setting, const char *says)
@@ -232,7 +259,7 @@ int main(void)
         cmocka_unit_test(test_settings),           cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_verdicts),           cmocka_unit_test(test_tolerance),
         cmocka_unit_test(test_figures_and_memory), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_alternatives),
+        cmocka_unit_test(test_alternatives),       cmocka_unit_test(test_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

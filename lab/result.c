@@ -35,7 +35,10 @@ const char *lab_reference_text(enum lab_reference reference)
     switch (reference) {
     case LAB_PRINTED: return "printed";
     case LAB_DERIVED: return "derived";
+    case LAB_IN_WORDS: return "in words";
+    case LAB_ELSEWHERE: return "elsewhere";
     case LAB_PREDICTED: return "prediction";
+    case LAB_REFERENCES: break;
     }
     CHECK(false);
 }
@@ -46,8 +49,15 @@ const char *lab_ground_text(enum lab_ground ground)
     case LAB_MECHANISM: return "mechanism";
     case LAB_ARITHMETIC: return "arithmetic";
     case LAB_FITTED: return "fitted";
+    case LAB_GROUNDS: break;
     }
     CHECK(false);
+}
+
+bool lab_is_independent(const struct lab_claim *claim)
+{
+    return (claim->reference == LAB_PRINTED || claim->reference == LAB_ELSEWHERE) &&
+           claim->ground == LAB_MECHANISM && claim->given == NULL;
 }
 
 /* -- Verdicts -----------------------------------------------------------------------------------*/
@@ -206,13 +216,24 @@ struct lab_figure *lab_add_figure(struct lab_run *run, const char *id, const cha
     return figure;
 }
 
-void lab_add_mark(struct lab_figure *figure, double x, double y, const char *text)
+static void add_mark(struct lab_figure *figure, double x, double y, bool printed, const char *text)
 {
     CHECK(figure->mark_count < LAB_MARKS_MAX);
+    figure->marks[figure->mark_count].printed = printed;
     figure->marks[figure->mark_count].x = x;
     figure->marks[figure->mark_count].y = y;
     snprintf(figure->marks[figure->mark_count].text, sizeof(figure->marks[0].text), "%s", text);
     figure->mark_count++;
+}
+
+void lab_add_mark(struct lab_figure *figure, double x, double y, const char *text)
+{
+    add_mark(figure, x, y, true, text);
+}
+
+void lab_add_level(struct lab_figure *figure, double y, const char *text)
+{
+    add_mark(figure, LAB_NOTHING, y, false, text);
 }
 
 struct lab_series *lab_add_curve(struct lab_run *run, const char *name, ...)

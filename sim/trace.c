@@ -103,6 +103,11 @@ void sim_trace_value(struct sim_trace *trace, uint32_t track, uint64_t at_ps, ui
            (struct record){.begin_ps = at_ps, .end_ps = at_ps, .number = value, .track = track});
 }
 
+uint32_t sim_trace_count(const struct sim_trace *trace)
+{
+    return trace->count;
+}
+
 /* -- Chrome trace events ------------------------------------------------------------------------*/
 
 static void put_name(FILE *file, const struct track *track)

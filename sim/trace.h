@@ -34,6 +34,9 @@ void sim_trace_span(struct sim_trace *trace, uint32_t track, const char *what, u
                     uint64_t begin_ps, uint64_t end_ps);
 void sim_trace_value(struct sim_trace *trace, uint32_t track, uint64_t at_ps, uint64_t value);
 
+/* The number of spans and values so far. */
+uint32_t sim_trace_count(const struct sim_trace *trace);
+
 /* Writes the file and frees the trace. Returns false, and why, if it could not be written. */
 bool sim_trace_close(struct sim_trace *trace, char *error, size_t error_bytes);
 

@@ -427,7 +427,7 @@ static int lab_show_command(int argc, char **argv)
     }
     json_t *object = json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:o}", "name", experiment->name, "document",
-        experiment->document, "what", experiment->what, "explains", experiment->explains,
+        experiment->document->title, "what", experiment->what, "explains", experiment->explains,
         "parameters", lab_json_parameters(experiment), "claims", lab_json_claims(experiment));
     json_dumpf(object, stdout, JSON_INDENT(2));
     printf("\n");
@@ -475,8 +475,25 @@ static int lab_falsify_command(int argc, char **argv)
 
 /* -- report -------------------------------------------------------------------------------------*/
 
+/* The report that is being written: each process that ends a run writes the page anew. */
+static struct {
+    const char *directory;
+    struct lab_run *runs;
+    uint32_t count;
+} page;
+
+static bool add_to_page(const struct lab_run *run, char *error, size_t error_bytes)
+{
+    return lab_draw_figures(page.directory, run, error, error_bytes) &&
+           lab_write_report(page.directory, page.runs, page.count, error, error_bytes);
+}
+
 static void say_finished(const struct lab_run *run, uint32_t number, uint32_t count)
 {
+    char error[2 * LAB_TEXT_BYTES];
+    if (!add_to_page(run, error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
+    }
     fprintf(stderr, "[%u/%u] %s: %s, %.1f s\n", number, count, run->experiment->name,
             lab_run_good(run) ? "ok" : "NOT AS ITS CLAIMS SAY", run->wall_s);
 }
@@ -490,8 +507,15 @@ static bool report(const struct choice *choice, const char *directory, uint64_t 
     for (uint32_t i = 0; i < count; i++) {
         lab_prepare(&runs[i], choice->experiments[i], seed);
     }
-    bool good = lab_runs_execute(runs, count, say_finished, error, error_bytes) &&
-                lab_write_report(directory, runs, count, error, error_bytes);
+    page.directory = directory;
+    page.runs = runs;
+    page.count = count;
+    /* Other ranks' figures may have been drawn on other machines. */
+    bool good = lab_runs_execute(runs, count, say_finished, error, error_bytes);
+    for (uint32_t i = 0; i < count && good; i++) {
+        good = lab_draw_figures(directory, &runs[i], error, error_bytes);
+    }
+    good = good && lab_write_report(directory, runs, count, error, error_bytes);
     for (uint32_t i = 0; i < count; i++) {
         good &= lab_run_good(&runs[i]);
     }

@@ -113,7 +113,12 @@ int lab_falsify(const struct lab_experiment *const *experiments, uint32_t count,
 
 /* -- The report (lab_report.c, lab_figure.c) ----------------------------------------------------*/
 
-/* Writes report.html, and for each figure an .svg and a .csv. False, and why, if it cannot. */
+/* Makes the folder if it is not there, and writes an .svg and a .csv for each figure of a run. False,
+ * and why, if it cannot. */
+bool lab_draw_figures(const char *directory, const struct lab_run *run, char *error,
+                      size_t error_bytes);
+/* Writes report.html of those runs that are finished, and whose figures are drawn. The file is
+ * replaced as a whole. False, and why, if it cannot. */
 bool lab_write_report(const char *directory, const struct lab_run *runs, uint32_t count,
                       char *error, size_t error_bytes);
 /* The file name of a figure, without folder and suffix. */

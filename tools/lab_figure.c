@@ -11,6 +11,17 @@
 #include "base/check.h"
 #include "tools/lab.h"
 
+#define PRINTED "printed by the document"
+
+/* Of a drawing without its legend; of a letter, and of a line of the legend. Pixels. */
+enum {
+    WIDTH = 760,
+    HEIGHT = 420,
+    LETTER_WIDTH = 7,
+    LINE_HEIGHT = 18,
+    SAMPLE_LETTERS = 9, /* The sample before a name takes as much as these. */
+};
+
 void lab_figure_name(const struct lab_run *run, const struct lab_figure *figure, char *name,
                      size_t bytes)
 {
@@ -74,7 +85,8 @@ static void write_csv(FILE *to, const struct lab_run *run, uint32_t figure)
     }
     for (uint32_t i = 0; i < axes->mark_count; i++) {
         char name[80];
-        snprintf(name, sizeof(name), "document: %s", axes->marks[i].text);
+        snprintf(name, sizeof(name), "%s: %s", axes->marks[i].printed ? "document" : "level",
+                 axes->marks[i].text);
         write_record(to, name, axes->marks[i].x, LAB_NOTHING, axes->marks[i].y);
     }
 }
@@ -173,6 +185,40 @@ static struct span y_span(const struct lab_run *run, uint32_t figure)
     return span;
 }
 
+/* A power of two is easier to read as 64K. */
+static void write_tic(FILE *to, double value)
+{
+    const double power = value >= 1024 && value < 1e12 ? log2(value) : 0.5;
+    if (power != floor(power)) {
+        fprintf(to, "%.10g", value);
+    } else if (power < 20) {
+        fprintf(to, "'%gK' %.10g", value / 1024, value);
+    } else {
+        fprintf(to, "'%gM' %.10g", value / 1048576, value);
+    }
+}
+
+/* A logarithmic axis of less than three decades would have one number or two. */
+static void write_log_tics(FILE *to, char axis, double least, double most)
+{
+    static const double digits[] = {1, 2, 5};
+    const char *comma = "";
+    if (most / least >= 1000) {
+        return;
+    }
+    fprintf(to, "set %ctics (", axis);
+    for (double decade = pow(10, floor(log10(least))); decade <= most; decade *= 10) {
+        for (size_t i = 0; i < COUNT_OF(digits); i++) {
+            const double value = decade * digits[i];
+            if (value >= least && value <= most) {
+                fprintf(to, "%s%.10g", comma, value);
+                comma = ",";
+            }
+        }
+    }
+    fprintf(to, ")\n");
+}
+
 /* With a logarithmic axis its numbers stand at the points of the first curve, if they have room. */
 static void write_tics(FILE *to, const struct lab_run *run, uint32_t figure)
 {
@@ -187,9 +233,13 @@ static void write_tics(FILE *to, const struct lab_run *run, uint32_t figure)
         if (series->count <= ROOM) {
             fprintf(to, "set xtics (");
             for (uint32_t k = 0; k < series->count; k++) {
-                fprintf(to, "%s%.10g", k > 0 ? "," : "", series->points[k].x);
+                fprintf(to, "%s", k > 0 ? "," : "");
+                write_tic(to, series->points[k].x);
             }
             fprintf(to, ")\n");
+        } else {
+            const struct span span = x_span(run, figure);
+            write_log_tics(to, 'x', span.least, span.most);
         }
         return;
     }
@@ -200,6 +250,7 @@ static void write_height(FILE *to, const struct lab_figure *axes, struct span he
     if (axes->log_y) {
         fprintf(to, "set logscale y\nset yrange [%.10g:%.10g]\n", height.least / 1.2,
                 height.most * 1.2);
+        write_log_tics(to, 'y', height.least / 1.2, height.most * 1.2);
         return;
     }
     const double least = axes->from_zero ? fmin(0, height.least) : height.least;
@@ -208,6 +259,33 @@ static void write_height(FILE *to, const struct lab_figure *axes, struct span he
         fprintf(to, "set yrange [%.10g:%.10g]\n", least - (axes->from_zero ? 0 : edge),
                 height.most + edge);
     }
+}
+
+/* The legend has as many columns as its longest name leaves room for, below the name of the axis. */
+static uint32_t key_rows(const struct lab_run *run, uint32_t figure, uint32_t *columns)
+{
+    size_t longest = strlen(PRINTED);
+    uint32_t names = 1;
+    for (uint32_t i = 0; i < run->series_count; i++) {
+        if (run->series[i].figure == figure) {
+            const size_t length = strlen(run->series[i].name);
+            longest = length > longest ? length : longest;
+            names++;
+        }
+    }
+    const uint32_t fit = (uint32_t)(WIDTH / (LETTER_WIDTH * (longest + SAMPLE_LETTERS)));
+    *columns = fit < 1 ? 1 : fit > names ? names : fit;
+    return (names + *columns - 1) / *columns;
+}
+
+static void write_key(FILE *to, const struct lab_run *run, uint32_t figure)
+{
+    uint32_t columns;
+    const uint32_t rows = key_rows(run, figure, &columns);
+    fprintf(to,
+            "set bmargin %u\nset key at graph 0.5, screen %.4f center bottom horizontal maxcols %u "
+            "Left reverse noenhanced\n",
+            5 + rows + rows / 3, 8.0 / (HEIGHT + rows * LINE_HEIGHT), columns);
 }
 
 static void write_axes(FILE *to, const struct lab_run *run, uint32_t figure)
@@ -219,7 +297,8 @@ static void write_axes(FILE *to, const struct lab_run *run, uint32_t figure)
     fprintf(to, "\nset ylabel ");
     write_string(to, axes->y);
     fprintf(to, "\nset grid lc rgb '#e6e9ed' lt 1\nset border 3 lc rgb '#57606a'\n"
-                "set tics nomirror\nset key outside below center maxrows 6 noenhanced\n");
+                "set tics nomirror\n");
+    write_key(to, run, figure);
     if (axes->log_x) {
         fprintf(to, "set logscale x\n");
         write_tics(to, run, figure);
@@ -233,7 +312,12 @@ static void write_axes(FILE *to, const struct lab_run *run, uint32_t figure)
     write_height(to, axes, y_span(run, figure));
 }
 
-/* Levels that the document prints: lines across, with their names at the right. */
+static const char *mark_colour(const struct lab_figure *axes, uint32_t mark)
+{
+    return axes->marks[mark].printed ? "#b42318" : "#57606a";
+}
+
+/* Levels: lines across, with their names at the right. */
 static void write_levels(FILE *to, const struct lab_figure *axes)
 {
     for (uint32_t i = 0; i < axes->mark_count; i++) {
@@ -242,11 +326,11 @@ static void write_levels(FILE *to, const struct lab_figure *axes)
         }
         fprintf(to,
                 "set arrow from graph 0, first %.10g to graph 1, first %.10g nohead dt 3 "
-                "lw 1.5 lc rgb '#b42318'\nset label ",
-                axes->marks[i].y, axes->marks[i].y);
+                "lw 1.5 lc rgb '%s'\nset label ",
+                axes->marks[i].y, axes->marks[i].y, mark_colour(axes, i));
         write_string(to, axes->marks[i].text);
-        fprintf(to, " at graph 0.99, first %.10g right offset 0,0.5 noenhanced tc rgb '#b42318'\n",
-                axes->marks[i].y);
+        fprintf(to, " at graph 0.99, first %.10g right offset 0,0.5 noenhanced tc rgb '%s'\n",
+                axes->marks[i].y, mark_colour(axes, i));
     }
 }
 
@@ -281,8 +365,9 @@ static void write_plot(FILE *to, const struct lab_run *run, uint32_t figure)
         if (series->figure != figure) {
             continue;
         }
-        fprintf(to, "%s$s%u using 1:2 with linespoints lc %u lw 2 pt 7 ps 0.5 title ",
-                curve > 0 ? ", " : "", i, curve + 1);
+        fprintf(to, "%s$s%u using 1:2 with %s lc %u lw 2%s title ", curve > 0 ? ", " : "", i,
+                series->steps ? "steps" : "linespoints", curve + 1,
+                series->steps ? "" : " pt 7 ps 0.5");
         write_string(to, series->name);
         if (has_expected(series)) {
             fprintf(to, ", $s%u using 1:3 with lines lc %u lw 1.5 dt 2 notitle", i, curve + 1);
@@ -291,7 +376,7 @@ static void write_plot(FILE *to, const struct lab_run *run, uint32_t figure)
     }
     if (marks) {
         fprintf(to, ", $marks using 1:2 with points lc rgb '#b42318' pt 1 ps 1.2 lw 2 title "
-                    "'printed by the document'");
+                    "'" PRINTED "'");
     }
     fprintf(to, "\n");
 }
@@ -310,7 +395,9 @@ static void write_script(FILE *to, const char *path, const struct lab_run *run, 
 {
     static const char *const colours[] = {"#0a58ca", "#b26a00", "#1a7f37", "#8250df",
                                           "#57606a", "#d6336c", "#0c8599", "#845ef7"};
-    fprintf(to, "set terminal svg size 760,460 dynamic enhanced font 'sans-serif,12' name '");
+    uint32_t columns;
+    fprintf(to, "set terminal svg size %u,%u dynamic enhanced font 'sans-serif,12' name '", WIDTH,
+            HEIGHT + key_rows(run, figure, &columns) * LINE_HEIGHT);
     write_identifier(to, run, &run->figures[figure]);
     fprintf(to, "'\n");
     fprintf(to, "set output ");

@@ -52,12 +52,12 @@ json_t *lab_json_claims(const struct lab_experiment *experiment)
     json_t *claims = json_array();
     for (uint32_t i = 0; i < experiment->claim_count; i++) {
         const struct lab_claim *claim = &experiment->claims[i];
-        json_array_append_new(claims,
-                              json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?}", "id", claim->id,
-                                        "reference", lab_reference_text(claim->reference), "ground",
-                                        lab_ground_text(claim->ground), "source", claim->source,
-                                        "broken_by", claim->broken_by, "because", claim->because,
-                                        "not_reproduced", claim->not_reproduced));
+        json_array_append_new(
+            claims, json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s, s:s, s:s?}", "id", claim->id,
+                              "reference", lab_reference_text(claim->reference), "ground",
+                              lab_ground_text(claim->ground), "given", claim->given, "source",
+                              claim->source, "broken_by", claim->broken_by, "because",
+                              claim->because, "not_reproduced", claim->not_reproduced));
     }
     return claims;
 }
@@ -75,13 +75,13 @@ static json_t *row_json(const struct lab_run *runs, uint32_t repeats, uint32_t i
     if (row->kind == LAB_RANGE && row->published != row->upper) {
         published = json_pack("[o, o]", published, lab_json_number(row->upper));
     }
-    json_t *object =
-        json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "id", row->id, "what",
-                  row->what, "published", published, "measured", lab_json_number(mean.mean), "unit",
-                  row->unit, "tolerance", bound, "reference", lab_reference_text(claim->reference),
-                  "ground", lab_ground_text(claim->ground), "broken_by", claim->broken_by,
-                  "verdict", lab_verdict_text(lab_verdict_of(&runs[0], row)), "tolerance_used",
-                  lab_json_number(lab_tolerance_used(row)));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s?, s:s, s:s, s:o}", "id", row->id, "what",
+        row->what, "published", published, "measured", lab_json_number(mean.mean), "unit",
+        row->unit, "tolerance", bound, "reference", lab_reference_text(claim->reference), "ground",
+        lab_ground_text(claim->ground), "given", claim->given, "broken_by", claim->broken_by,
+        "verdict", lab_verdict_text(lab_verdict_of(&runs[0], row)), "tolerance_used",
+        lab_json_number(lab_tolerance_used(row)));
     if (claim->not_reproduced != NULL) {
         json_object_set_new(object, "not_reproduced", json_string(claim->not_reproduced));
     }

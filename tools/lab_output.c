@@ -19,7 +19,7 @@ void lab_print_list(FILE *to, const struct lab_experiment *const *experiments, u
         if (json) {
             json_array_append_new(list,
                                   json_pack("{s:s, s:s, s:s}", "name", experiment->name, "document",
-                                            experiment->document, "what", experiment->what));
+                                            experiment->document->title, "what", experiment->what));
         } else {
             fprintf(to, "%-20s %s\n", experiment->name, experiment->what);
         }
@@ -38,7 +38,7 @@ static void print_parameters(FILE *to, const struct lab_experiment *experiment)
     static struct lab_run run;
     lab_prepare(&run, experiment, 1);
     fprintf(to, "%-16s %12s %-7s %-26s %s\n", "parameter", "value", "unit", "range",
-            "what (section of the document; OC: our choice)");
+            "what (its source; OC: our choice)");
     for (uint32_t i = 0; i < experiment->parameter_count; i++) {
         const struct lab_parameter *parameter = &experiment->parameters[i];
         char value[48], range[160];
@@ -63,16 +63,29 @@ static void print_claims(FILE *to, const struct lab_experiment *experiment)
         fprintf(to, "%-20s %-10s %-10s %-28s %s: %s\n", claim->id,
                 lab_reference_text(claim->reference), lab_ground_text(claim->ground), claim->source,
                 claim->broken_by, claim->because);
+        if (claim->given != NULL) {
+            fprintf(to, "%-20s given %s\n", "", claim->given);
+        }
         if (claim->not_reproduced != NULL) {
             fprintf(to, "%-20s not reproduced: %s\n", "", claim->not_reproduced);
         }
     }
 }
 
+/* A source that begins with a number is a section of the document. */
+static void print_others(FILE *to, const struct lab_document *document)
+{
+    for (const char *const *other = document->others; other != NULL && *other != NULL; other++) {
+        fprintf(to, "%s%s\n%s", other == document->others ? "Other sources\n" : "", *other,
+                other[1] == NULL ? "\n" : "");
+    }
+}
+
 void lab_print_experiment(FILE *to, const struct lab_experiment *experiment)
 {
-    fprintf(to, "%s: %s\n%s\n%s\n\n", experiment->name, experiment->what, experiment->document,
-            experiment->explains);
+    fprintf(to, "%s: %s\n%s\n%s\n\n", experiment->name, experiment->what,
+            experiment->document->title, experiment->explains);
+    print_others(to, experiment->document);
     print_parameters(to, experiment);
     if (experiment->judge_texts != NULL) {
         fprintf(to, "It takes a network and traffic as text: --topology, --pattern, --traffic "

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "tools/lab.h"
@@ -43,14 +44,26 @@ static bool copy_drawing(FILE *to, const char *path)
     return fclose(from) == 0 && inside;
 }
 
+bool lab_draw_figures(const char *directory, const struct lab_run *run, char *error,
+                      size_t error_bytes)
+{
+    if (mkdir(directory, 0755) != 0 && errno != EEXIST) {
+        snprintf(error, error_bytes, "cannot make %s: %s", directory, strerror(errno));
+        return false;
+    }
+    for (uint32_t i = 0; i < run->figure_count; i++) {
+        if (!lab_draw_figure(directory, run, i, error, error_bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool write_figures(FILE *to, const char *directory, const struct lab_run *run, char *error,
                           size_t error_bytes)
 {
     for (uint32_t i = 0; i < run->figure_count; i++) {
         char name[2 * LAB_ID_BYTES + 64], path[4096];
-        if (!lab_draw_figure(directory, run, i, error, error_bytes)) {
-            return false;
-        }
         lab_figure_name(run, &run->figures[i], name, sizeof(name));
         snprintf(path, sizeof(path), "%s/%s.svg", directory, name);
         fprintf(to, "<figure><figcaption>");
@@ -95,7 +108,8 @@ static void write_row(FILE *to, const struct lab_run *run, const struct lab_row 
     fprintf(to, "<td class=n>%.6g</td>", row->measured);
     write_cell(to, "", row->unit);
     write_cell(to, "", bound);
-    write_cell(to, "", lab_ground_text(claim->ground));
+    fprintf(to, "<td>%s%s%s</td>", lab_ground_text(claim->ground),
+            claim->given != NULL ? ", given " : "", claim->given != NULL ? claim->given : "");
     write_cell(to, "setting", claim->not_reproduced == NULL ? claim->broken_by : "");
     write_cell(to, class_of(verdict), lab_verdict_text(verdict));
     fprintf(to, "</tr>\n");
@@ -106,7 +120,7 @@ static void write_rows(FILE *to, const struct lab_run *run)
     if (run->row_count == 0) {
         return;
     }
-    fprintf(to, "<table><tr><th>row</th><th>what</th><th class=n>document</th><th>which is</th>"
+    fprintf(to, "<table><tr><th>row</th><th>what</th><th class=n>expected</th><th>which is</th>"
                 "<th class=n>nonic</th><th>unit</th><th>tolerance</th><th>rests on</th>"
                 "<th>broken by</th><th>verdict</th></tr>\n");
     for (uint32_t i = 0; i < run->row_count; i++) {
@@ -129,7 +143,7 @@ static void write_parameters(FILE *to, const struct lab_experiment *experiment)
     lab_prepare(&run, experiment, 1);
     fprintf(to, "<details><summary>Parameters</summary><table><tr><th>parameter</th>"
                 "<th class=n>value</th><th>unit</th><th>what</th>"
-                "<th>section of the document (OC: our choice)</th></tr>\n");
+                "<th>source (a number: section of the document; OC: our choice)</th></tr>\n");
     for (uint32_t i = 0; i < experiment->parameter_count; i++) {
         const struct lab_parameter *parameter = &experiment->parameters[i];
         char value[48];
@@ -172,6 +186,16 @@ static const char head[] =
     "summary{cursor:pointer;color:#57606a}code{background:#f3f4f6;padding:0 .3em}\n"
     "</style></head><body>\n";
 
+/* A page is written after each experiment, so some have not run. */
+static uint32_t count_finished(const struct lab_run *runs, uint32_t count)
+{
+    uint32_t finished = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        finished += runs[i].finished;
+    }
+    return finished;
+}
+
 static void write_summary(FILE *to, const struct lab_run *runs, uint32_t count)
 {
     fprintf(to, "<table><tr><th>experiment</th><th>what</th><th class=n>rows</th>"
@@ -179,6 +203,9 @@ static void write_summary(FILE *to, const struct lab_run *runs, uint32_t count)
                 "<th class=n>events</th><th>digest</th></tr>\n");
     for (uint32_t i = 0; i < count; i++) {
         const struct lab_run *run = &runs[i];
+        if (!run->finished) {
+            continue;
+        }
         uint32_t verdicts[LAB_NOT_JUDGED + 1] = {0};
         for (uint32_t k = 0; k < run->row_count; k++) {
             verdicts[lab_verdict_of(run, &run->rows[k])]++;
@@ -195,23 +222,73 @@ static void write_summary(FILE *to, const struct lab_run *runs, uint32_t count)
     fprintf(to, "</table>\n");
 }
 
-static void write_grounds(FILE *to, const struct lab_run *runs, uint32_t count)
+/* What the rows of one document are. */
+struct evidence {
+    uint32_t rows, references[LAB_REFERENCES], fitted, given, independent, within;
+};
+
+static struct evidence evidence_of(const struct lab_run *runs, uint32_t count,
+                                   const struct lab_document *document)
 {
-    uint32_t rows = 0, references[LAB_PREDICTED + 1] = {0}, grounds[LAB_FITTED + 1] = {0};
+    struct evidence evidence = {0};
     for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < runs[i].row_count; k++) {
-            const struct lab_claim *claim = lab_claim_of(&runs[i], &runs[i].rows[k]);
-            rows++;
-            references[claim->reference]++;
-            grounds[claim->ground]++;
+        const bool counts = runs[i].finished && runs[i].experiment->document == document;
+        for (uint32_t k = 0; counts && k < runs[i].row_count; k++) {
+            const struct lab_row *row = &runs[i].rows[k];
+            const struct lab_claim *claim = lab_claim_of(&runs[i], row);
+            evidence.rows++;
+            evidence.references[claim->reference]++;
+            evidence.fitted += claim->ground == LAB_FITTED;
+            evidence.given += claim->given != NULL;
+            evidence.independent += lab_is_independent(claim);
+            evidence.within += lab_is_independent(claim) && row->within;
         }
     }
-    fprintf(to,
-            "<p>Of %u rows, %u are compared with a figure that a document prints, %u with one "
-            "derived from what it prints, %u with a prediction of ours. %u rest on a mechanism, "
-            "%u on arithmetic between parameters and row, %u on a fitted parameter.</p>\n",
-            rows, references[LAB_PRINTED], references[LAB_DERIVED], references[LAB_PREDICTED],
-            grounds[LAB_MECHANISM], grounds[LAB_ARITHMETIC], grounds[LAB_FITTED]);
+    return evidence;
+}
+
+static void write_evidence_of(FILE *to, const struct lab_document *document,
+                              const struct evidence *evidence)
+{
+    fprintf(to, "<tr>");
+    write_cell(to, "", document->title);
+    fprintf(to, "<td class=n>%u</td>", evidence->rows);
+    for (int i = 0; i < LAB_REFERENCES; i++) {
+        fprintf(to, "<td class=n>%u</td>", evidence->references[i]);
+    }
+    fprintf(to, "<td class=n>%u</td><td class=n>%u</td>", evidence->fitted, evidence->given);
+    if (evidence->independent == 0) {
+        fprintf(to, "<td class=missed>none</td></tr>\n");
+    } else {
+        fprintf(to, "<td>%u, of which %u are within tolerance</td></tr>\n", evidence->independent,
+                evidence->within);
+    }
+}
+
+/* How much of what follows is evidence: the reader's first question. */
+static void write_evidence(FILE *to, const struct lab_run *runs, uint32_t count)
+{
+    fprintf(to, "<p>Independent evidence is a row whose numeral is printed, by the document or "
+                "elsewhere by its authors, and which comes out of a mechanism: no parameter was "
+                "fitted to it, nor to a row on which it rests.</p>\n"
+                "<table><tr><th>document</th><th class=n>rows</th>");
+    for (enum lab_reference i = 0; i < LAB_REFERENCES; i++) {
+        fprintf(to, "<th class=n>%s</th>", lab_reference_text(i));
+    }
+    fprintf(to, "<th class=n>fitted</th><th class=n>given a fit</th>"
+                "<th>independent evidence</th></tr>\n");
+    const struct lab_document *document = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        if (runs[i].finished && runs[i].experiment->document != document) {
+            document = runs[i].experiment->document;
+            const struct evidence evidence = evidence_of(runs, count, document);
+            write_evidence_of(to, document, &evidence);
+        }
+    }
+    fprintf(to, "</table>\n<p class=note>printed: the document prints the numeral. derived: "
+                "arithmetic on numerals that it prints. in words: it says so without a numeral, "
+                "and the bound is ours. elsewhere: its authors print the numeral in another "
+                "publication. prediction: nobody has published anything of it.</p>\n");
 }
 
 static bool write_experiment(FILE *to, const char *directory, const struct lab_run *run,
@@ -235,6 +312,22 @@ static bool write_experiment(FILE *to, const char *directory, const struct lab_r
     return true;
 }
 
+static void write_document(FILE *to, const struct lab_document *document)
+{
+    fprintf(to, "<h1>");
+    lab_write_escaped(to, document->title);
+    fprintf(to, "</h1>\n");
+    if (document->others == NULL) {
+        return;
+    }
+    fprintf(to, "<p class=note>Sources that are not the document's own sections:");
+    for (const char *const *other = document->others; *other != NULL; other++) {
+        fprintf(to, "<br>");
+        lab_write_escaped(to, *other);
+    }
+    fprintf(to, "</p>\n");
+}
+
 static bool write_page(FILE *to, const char *directory, const struct lab_run *runs, uint32_t count,
                        char *error, size_t error_bytes)
 {
@@ -244,7 +337,11 @@ static bool write_page(FILE *to, const char *directory, const struct lab_run *ru
             "beside what their documents measured. Seed %" PRIu64 "; the same seed gives the same "
             "digests on any machine.</p>\n",
             runs[0].seed);
-    write_grounds(to, runs, count);
+    if (count_finished(runs, count) < count) {
+        fprintf(to, "<p class=out>%u of %u experiments have run.</p>\n",
+                count_finished(runs, count), count);
+    }
+    write_evidence(to, runs, count);
     fprintf(to,
             "<p class=note>Each row names the setting that must break it; <code>nonic lab "
             "falsify</code> tries them all. In figures, dashed lines are what our formulas expect, "
@@ -252,11 +349,14 @@ static bool write_page(FILE *to, const char *directory, const struct lab_run *ru
             "is how the two rates of the document that can be checked exactly are given; rows name "
             "the other reading, 10<sup>6</sup>, too.</p>\n");
     write_summary(to, runs, count);
+    const struct lab_document *document = NULL;
     for (uint32_t i = 0; i < count; i++) {
-        if (i == 0 || strcmp(runs[i].experiment->document, runs[i - 1].experiment->document) != 0) {
-            fprintf(to, "<h1>");
-            lab_write_escaped(to, runs[i].experiment->document);
-            fprintf(to, "</h1>\n");
+        if (!runs[i].finished) {
+            continue;
+        }
+        if (runs[i].experiment->document != document) {
+            document = runs[i].experiment->document;
+            write_document(to, document);
         }
         if (!write_experiment(to, directory, &runs[i], error, error_bytes)) {
             return false;
@@ -269,12 +369,9 @@ static bool write_page(FILE *to, const char *directory, const struct lab_run *ru
 bool lab_write_report(const char *directory, const struct lab_run *runs, uint32_t count,
                       char *error, size_t error_bytes)
 {
-    char path[4096];
-    snprintf(path, sizeof(path), "%s/report.html", directory);
-    if (mkdir(directory, 0755) != 0 && errno != EEXIST) {
-        snprintf(error, error_bytes, "cannot make %s: %s", directory, strerror(errno));
-        return false;
-    }
+    char path[4096], page[4096];
+    snprintf(page, sizeof(page), "%s/report.html", directory);
+    snprintf(path, sizeof(path), "%s/report.%ld", directory, (long)getpid());
     FILE *file = fopen(path, "we");
     if (file == NULL) {
         snprintf(error, error_bytes, "cannot write %s: %s", path, strerror(errno));
@@ -283,8 +380,12 @@ bool lab_write_report(const char *directory, const struct lab_run *runs, uint32_
     const bool written = write_page(file, directory, runs, count, error, error_bytes);
     const bool good = !ferror(file);
     const bool closed = fclose(file) == 0;
-    if (written && (!good || !closed)) {
-        snprintf(error, error_bytes, "cannot write %s", path);
+    const bool named = written && good && closed && rename(path, page) == 0;
+    if (!named) {
+        unlink(path);
     }
-    return written && good && closed;
+    if (written && !named) {
+        snprintf(error, error_bytes, "cannot write %s", page);
+    }
+    return named;
 }

@@ -9,7 +9,6 @@
 #include "lab/csrna/machine.h"
 #include "lab/lab.h"
 
-#define CSRNA_DOCUMENT "Kang et al.: Towards Connection-Scalable RNIC Architecture (2023)"
 #define CSRNA_MILLION  1e6
 /* The part of a round over the connections that is measured: a sixth of 51,200 fills every cache
  * several times over. */
@@ -19,7 +18,7 @@
 #define CSRNA_EXPERIMENT(symbol, title, says, depends, list, is_quick, function, why)              \
     const struct lab_experiment symbol = {                                                         \
         .name = title,                                                                             \
-        .document = CSRNA_DOCUMENT,                                                                \
+        .document = &csrna_document,                                                                \
         .what = says,                                                                              \
         .parameters = csrna_parameters,                                                            \
         .parameter_count = CSRNA_PARAMETER_COUNT,                                                  \

@@ -23,6 +23,7 @@
 /* Where a node's region begins, as its peers name it. */
 #define CSRNA_MEMORY_BASE 0x100000000ull
 
+extern const struct lab_document csrna_document;
 extern const struct lab_parameter csrna_parameters[CSRNA_PARAMETER_COUNT];
 
 /* The bytes that a packet takes on the wire. The words of the parameter are in this order. */

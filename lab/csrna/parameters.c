@@ -13,6 +13,10 @@
 #define LATENCY "CSR-A5"
 #define FORMULA "CSR-A14"
 
+const struct lab_document csrna_document = {
+    .title = "Kang et al.: Towards Connection-Scalable RNIC Architecture (2023)",
+};
+
 const struct lab_parameter csrna_parameters[CSRNA_PARAMETER_COUNT] = {
     LAB_REAL("clock", "GHz", 1, 0.1, 10, "5.1", "clock of the NICs"),
     LAB_REAL("read", "ns", 500, 0, 1e6, "5.1", "PCIe round trip of a DMA read"),

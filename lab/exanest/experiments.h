@@ -10,11 +10,11 @@
 #include "lab/lab.h"
 
 #define EXANEST_PARAMETER_COUNT 59
+extern const struct lab_document exanest_document;
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
-#define EXANEST_DOCUMENT "Xirouchakis 2020, ExaNeSt's RDMA engine"
 #define EXANEST_COMMON                                                                             \
-    .document = EXANEST_DOCUMENT, .parameters = exanest_parameters,                                \
+    .document = &exanest_document, .parameters = exanest_parameters,                                \
     .parameter_count = EXANEST_PARAMETER_COUNT
 #define EXANEST_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
 

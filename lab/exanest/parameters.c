@@ -6,6 +6,10 @@
 
 #include "lab/exanest/experiments.h"
 
+const struct lab_document exanest_document = {
+    .title = "Xirouchakis 2020, ExaNeSt's RDMA engine",
+};
+
 const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
     LAB_WHOLE("datapath", "MHz", 150, 10, 1000, "3; Abstract: up to 200", "clock of the datapath"),
     LAB_REAL("link", "Gb/s", 10, 0.1, 100, "6.3; 16 are possible", "rate of a serial link"),

@@ -9,10 +9,11 @@
 #include "lab/lab.h"
 
 #define FEROCE_PARAMETER_COUNT 47
+extern const struct lab_document feroce_document;
 extern const struct lab_parameter feroce_parameters[FEROCE_PARAMETER_COUNT];
 
 #define FEROCE_COMMON                                                                              \
-    .document = "FERoCE 2024, lightweight RoCE endpoint", .parameters = feroce_parameters,         \
+    .document = &feroce_document, .parameters = feroce_parameters,         \
     .parameter_count = FEROCE_PARAMETER_COUNT
 #define FEROCE_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
 

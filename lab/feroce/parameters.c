@@ -6,6 +6,10 @@
  */
 #include "lab/feroce/experiments.h"
 
+const struct lab_document feroce_document = {
+    .title = "FERoCE 2024, lightweight RoCE endpoint",
+};
+
 const struct lab_parameter feroce_parameters[FEROCE_PARAMETER_COUNT] = {
     /* The board. */
     LAB_WORD("quirks", "none rtl", "R", "whether the board has the faults that R has"),

@@ -12,11 +12,10 @@
 #include "lab/forth/station.h"
 #include "lab/lab.h"
 
-#define FORTH_DOCUMENT "FORTH-ICS TR376: multi-gigabit NIC and buffered crossbar (2006)"
 
 /* Members that all experiments on this document share, and an experiment's claims. */
 #define FORTH_COMMON                                                                               \
-    .document = FORTH_DOCUMENT, .parameters = forth_parameters,                                    \
+    .document = &forth_document, .parameters = forth_parameters,                                    \
     .parameter_count = FORTH_PARAMETER_COUNT
 #define FORTH_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
 

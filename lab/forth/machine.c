@@ -10,6 +10,10 @@
 #define QWORD_BYTES   8.0
 #define HERTZ_PER_MHZ 1e6
 
+const struct lab_document forth_document = {
+    .title = "FORTH-ICS TR376: multi-gigabit NIC and buffered crossbar (2006)",
+};
+
 const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
     LAB_REAL("pci_clock", "MHz", 100, 33, 133, "2.1", "clock of the PCI-X bus"),
     LAB_REAL("net_clock", "MHz", 78.125, 10, 200, "3.2.1", "clock of links and switch"),

@@ -20,6 +20,7 @@
 
 #define FORTH_PARAMETER_COUNT 49
 
+extern const struct lab_document forth_document;
 extern const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT];
 
 /* The parameters that each part of a machine asks for, for lists of `uses`. */

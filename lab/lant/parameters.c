@@ -5,6 +5,10 @@
  */
 #include "lab/lant/experiments.h"
 
+const struct lab_document lant_document = {
+    .title = "Lant 2019, network interface of FPGAs",
+};
+
 const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
     /* Lines and switches. */
     LAB_WHOLE("mac", "cycles", 59, 0, 100000, "Table 3.6",

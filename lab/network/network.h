@@ -213,6 +213,7 @@ void network_at_input(struct network *network, struct network_packet *packet);
 
 /* parameters.c */
 #define NETWORK_PARAMETER_COUNT 22
+extern const struct lab_document network_document;
 extern const struct lab_parameter network_parameters[NETWORK_PARAMETER_COUNT];
 struct network_config network_config_of(struct lab_run *run);
 /* Fails the run if the texts that it was given are wrong, or contradict its settings. */

@@ -10,6 +10,10 @@
 
 #define PS_PER_NS 1e3
 
+const struct lab_document network_document = {
+    .title = "networks of switches; Karol, Hluchyj, Morgan (1987)",
+};
+
 const struct lab_parameter network_parameters[NETWORK_PARAMETER_COUNT] = {
     LAB_WORD(
         "topology", "star fat-tree torus dragonfly", "OC",

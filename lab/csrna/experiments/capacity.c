@@ -138,29 +138,30 @@ static void out_of_order(struct lab_run *run)
 }
 
 static const struct lab_claim claims[] = {
-    {"CSR-A11", LAB_PRINTED, LAB_MECHANISM, "5.3", "policy=fcfs",
+    {"CSR-A11", LAB_PRINTED, LAB_MECHANISM, NULL, "5.3", "policy=fcfs",
      "a missing context blocks all others", NULL},
-    {"CSR-A11.more", LAB_PREDICTED, LAB_MECHANISM, "none", "wqe_room=1024",
+    {"CSR-A11.more", LAB_PREDICTED, LAB_MECHANISM, NULL, "none", "wqe_room=1024",
      "work requests are read far ahead, and many wait that are looked at a cycle each", NULL},
-    {"CSR-A11.each", LAB_DERIVED, LAB_MECHANISM, "5.5 messages for 500 ns and 288 B",
+    {"CSR-A11.each", LAB_DERIVED, LAB_MECHANISM, NULL, "5.5 messages for 500 ns and 288 B",
      "placement=board", "contexts come from the board, in 100 ns", NULL},
-    {"CSR-A11.enough", LAB_PRINTED, LAB_MECHANISM, "5.3", "policy=fcfs",
+    {"CSR-A11.enough", LAB_PRINTED, LAB_MECHANISM, NULL, "5.3", "policy=fcfs",
      "a missing context blocks all others",
      "66.4 M/s in visits of 5.5 messages, each of which waits 0.52 us for its context, are 6.3 "
      "visits at once: 8 are enough. With 2.5 messages a visit (batch=4) 8 would give 38 M/s and 16 "
      "the most, but PCIe's reads let 63 M/s through then."},
-    {"CSR-A12", LAB_DERIVED, LAB_MECHANISM, "5.3, fig. 8b", "cache=3000", "no context is missing",
-     NULL},
-    {"CSR-A12.compete", LAB_DERIVED, LAB_MECHANISM, "5.2, 5.3, fig. 8b", "jitter=0",
+    {"CSR-A12", LAB_DERIVED, LAB_MECHANISM, NULL, "5.3, fig. 8b", "cache=3000",
+     "no context is missing", NULL},
+    {"CSR-A12.compete", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2, 5.3, fig. 8b", "jitter=0",
      "software always takes as long, and the cores fall into step", NULL},
-    {"CSR-A12.enough", LAB_PRINTED, LAB_MECHANISM, "5.3", "cache=3000", "no context is missing",
+    {"CSR-A12.enough", LAB_PRINTED, LAB_MECHANISM, NULL, "5.3", "cache=3000",
+     "no context is missing",
      "Ten cores with one message each read 1.2 contexts at a time on average, and 4 at a time are "
      "enough for all but a thousandth of the latency."},
-    {"CSR-A12.converges", LAB_DERIVED, LAB_MECHANISM, "5.3, fig. 8b", "cache=3000",
+    {"CSR-A12.converges", LAB_DERIVED, LAB_MECHANISM, NULL, "5.3, fig. 8b", "cache=3000",
      "no context is missing just above the document's cache", NULL},
-    {"CSR-A13", LAB_DERIVED, LAB_MECHANISM, "5.3, fig. 8c", "prefetch=off",
+    {"CSR-A13", LAB_DERIVED, LAB_MECHANISM, NULL, "5.3, fig. 8c", "prefetch=off",
      "the context is asked for when the work request has come", NULL},
-    {"CSR-A13.one", LAB_PREDICTED, LAB_MECHANISM, "5.3, fig. 8c", "prefetch=off",
+    {"CSR-A13.one", LAB_PREDICTED, LAB_MECHANISM, NULL, "5.3, fig. 8c", "prefetch=off",
      "the context is asked for when the work request has come",
      "One index serves one context at a time, for 0.52 us: ten cores wait 5.2 us for one another, "
      "with hiding and without."},

@@ -165,25 +165,25 @@ static void latencies(struct lab_run *run)
 }
 
 static const struct lab_claim claims[] = {
-    {"CSR-A5", LAB_PRINTED, LAB_FITTED, "abstract, 5.2", "software=0", "the software takes no time",
-     NULL},
-    {"CSR-A6", LAB_DERIVED, LAB_MECHANISM, "5.2: one PCIe round trip", "placement=board",
+    {"CSR-A5", LAB_PRINTED, LAB_FITTED, NULL, "abstract, 5.2", "software=0",
+     "the software takes no time", NULL},
+    {"CSR-A6", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2: one PCIe round trip", "placement=board",
      "contexts come from the board, in 100 ns", NULL},
-    {"CSR-A7", LAB_DERIVED, LAB_MECHANISM, "5.2: the original latency", "prefetch=off",
+    {"CSR-A7", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2: the original latency", "prefetch=off",
      "the context is asked for when the work request has come", NULL},
-    {"CSR-A8", LAB_DERIVED, LAB_MECHANISM, "5.2, 5.3: two contexts a message", "cache=6000",
+    {"CSR-A8", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2, 5.3: two contexts a message", "cache=6000",
      "no receiver's context is missing", NULL},
-    {"CSR-A8.slowly", LAB_DERIVED, LAB_MECHANISM, "5.2: starts to rise slowly", "cache=6000",
+    {"CSR-A8.slowly", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2: starts to rise slowly", "cache=6000",
      "no receiver's context is missing",
      "Connections take their turns, so the least recently used context is always the one that is "
      "needed next: as soon as one is too many, all are missing. With random victims the rise at "
      "the "
      "first point is a fifth of the whole (the curve in figure 7b)."},
-    {"CSR-A8.order", LAB_DERIVED, LAB_MECHANISM, "5.2, fig. 7b", "prefetch=off",
+    {"CSR-A8.order", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2, fig. 7b", "prefetch=off",
      "the context is asked for when the work request has come", NULL},
-    {"CSR-A9", LAB_PREDICTED, LAB_MECHANISM, "5.2: increases dramatically", "blocking_cache=32768",
-     "no context is missing", NULL},
-    {"CSR-A10", LAB_DERIVED, LAB_MECHANISM, "5.2, fig. 7c", "prefetch=off",
+    {"CSR-A9", LAB_PREDICTED, LAB_MECHANISM, NULL, "5.2: increases dramatically",
+     "blocking_cache=32768", "no context is missing", NULL},
+    {"CSR-A10", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2, fig. 7c", "prefetch=off",
      "the context is asked for when the work request has come", NULL},
 };
 

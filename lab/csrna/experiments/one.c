@@ -68,13 +68,14 @@ static void on_chip(struct lab_run *run)
 }
 
 static const struct lab_claim on_chip_claims[] = {
-    {"CSR-A14", LAB_PRINTED, LAB_FITTED, "4.7, formula 2", "index_bits=8",
+    {"CSR-A14", LAB_PRINTED, LAB_FITTED, NULL, "4.7, formula 2", "index_bits=8",
      "an index is as wide in the pending FIFO as in the index FIFO", NULL},
-    {"CSR-A14.half", LAB_PRINTED, LAB_ARITHMETIC, "5.3", "oocap=64", "four times the capacity",
+    {"CSR-A14.half", LAB_PRINTED, LAB_ARITHMETIC, NULL, "5.3", "oocap=64",
+     "four times the capacity",
      "The document's own formula gives 640 B for a capacity of 16, not about 0.5 KB."},
-    {"CSR-A14.table", LAB_PRINTED, LAB_ARITHMETIC, "table 1", "cache=3000",
+    {"CSR-A14.table", LAB_PRINTED, LAB_ARITHMETIC, NULL, "table 1", "cache=3000",
      "ten times the contexts", NULL},
-    {"CSR-A15", LAB_PRINTED, LAB_ARITHMETIC, "table 1, 2.1", "context=512",
+    {"CSR-A15", LAB_PRINTED, LAB_ARITHMETIC, NULL, "table 1, 2.1", "context=512",
      "contexts are twice as long", NULL},
 };
 
@@ -103,11 +104,11 @@ static void one(struct lab_run *run)
 }
 
 static const struct lab_claim one_claims[] = {
-    {"CSR-A17.bytes", LAB_PREDICTED, LAB_MECHANISM, "none", "corrupt=0.001",
+    {"CSR-A17.bytes", LAB_PREDICTED, LAB_MECHANISM, NULL, "none", "corrupt=0.001",
      "the switch changes bytes", NULL},
-    {"CSR-A17.order", LAB_PREDICTED, LAB_MECHANISM, "4.3.2", "loss=0.001",
+    {"CSR-A17.order", LAB_PREDICTED, LAB_MECHANISM, NULL, "4.3.2", "loss=0.001",
      "the switch loses packets", NULL},
-    {"CSR-A17.state", LAB_PREDICTED, LAB_MECHANISM, "4.3", "write_back=off",
+    {"CSR-A17.state", LAB_PREDICTED, LAB_MECHANISM, NULL, "4.3", "write_back=off",
      "changed contexts are forgotten when they go", NULL},
 };
 

@@ -100,13 +100,13 @@ static void placement(struct lab_run *run)
 }
 
 static const struct lab_claim claims[] = {
-    {"CSR-A16", LAB_PREDICTED, LAB_MECHANISM, "5.3, fig. 9", "framing=rocev2",
+    {"CSR-A16", LAB_PREDICTED, LAB_MECHANISM, NULL, "5.3, fig. 9", "framing=rocev2",
      "all links carry RoCEv2: they are the bound, not PCIe", NULL},
-    {"CSR-A16.small", LAB_DERIVED, LAB_MECHANISM, "5.3: little effect below 64 B",
+    {"CSR-A16.small", LAB_DERIVED, LAB_MECHANISM, NULL, "5.3: little effect below 64 B",
      "processing=1 ethernet=400", "nothing but PCIe is a bound", NULL},
-    {"CSR-A16.large", LAB_DERIVED, LAB_MECHANISM, "5.3: the impact decreases", "framing=rocev2",
-     "all links carry RoCEv2: they are the bound, not PCIe", NULL},
-    {"CSR-A16.links", LAB_PREDICTED, LAB_MECHANISM, "none", "processing=1 ethernet=400",
+    {"CSR-A16.large", LAB_DERIVED, LAB_MECHANISM, NULL, "5.3: the impact decreases",
+     "framing=rocev2", "all links carry RoCEv2: they are the bound, not PCIe", NULL},
+    {"CSR-A16.links", LAB_PREDICTED, LAB_MECHANISM, NULL, "none", "processing=1 ethernet=400",
      "nothing but PCIe is a bound", NULL},
 };
 

@@ -167,19 +167,19 @@ static void rates(struct lab_run *run)
 }
 
 static const struct lab_claim claims[] = {
-    {"CSR-A1", LAB_PRINTED, LAB_FITTED, "abstract, 5.2", "processing=1",
+    {"CSR-A1", LAB_PRINTED, LAB_FITTED, NULL, "abstract, 5.2", "processing=1",
      "the slowest unit takes a cycle, as in the public model", NULL},
-    {"CSR-A2", LAB_PRINTED, LAB_MECHANISM, "abstract, 5.2", "policy=fcfs",
+    {"CSR-A2", LAB_PRINTED, LAB_MECHANISM, NULL, "abstract, 5.2", "policy=fcfs",
      "a missing context blocks all others", NULL},
-    {"CSR-A3", LAB_PRINTED, LAB_MECHANISM, "5.2, fig. 7a", "policy=fcfs",
+    {"CSR-A3", LAB_PRINTED, LAB_MECHANISM, NULL, "5.2, fig. 7a", "policy=fcfs",
      "a missing context blocks all others", NULL},
-    {"CSR-A4", LAB_DERIVED, LAB_MECHANISM, "3: drops dramatically", "cache=3000",
+    {"CSR-A4", LAB_DERIVED, LAB_MECHANISM, NULL, "3: drops dramatically", "cache=3000",
      "no context is missing", NULL},
-    {"CSR-A4.bound", LAB_DERIVED, LAB_MECHANISM, "5.5 messages for 500 ns and 288 B",
+    {"CSR-A4.bound", LAB_DERIVED, LAB_MECHANISM, NULL, "5.5 messages for 500 ns and 288 B",
      "placement=board", "contexts come from the board, in 100 ns", NULL},
-    {"CSR-A2.choices", LAB_PREDICTED, LAB_MECHANISM, "none", "policy=fcfs",
+    {"CSR-A2.choices", LAB_PREDICTED, LAB_MECHANISM, NULL, "none", "policy=fcfs",
      "a missing context blocks all others", NULL},
-    {"CSR-A1.window", LAB_PRINTED, LAB_MECHANISM, "abstract, 5.2", "processing=1",
+    {"CSR-A1.window", LAB_PRINTED, LAB_MECHANISM, NULL, "abstract, 5.2", "processing=1",
      "the slowest unit takes a cycle, as in the public model",
      "The public model has one window of 100 packets for the whole NIC: with links of 1 us no more "
      "than 100 packets in 2 us go through. 66.4 M/s would take a window of 134."},

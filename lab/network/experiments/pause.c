@@ -354,9 +354,13 @@ static const struct lab_claim claims[] = {
      .because = "no queue reaches this threshold"},
 };
 
+static const struct lab_document pause_document = {
+    .title = "flow control of Ethernet; IEEE 802.3, 802.1Qbb, RFC 3168",
+};
+
 const struct lab_experiment network_pause = {
     .name = "network/pause",
-    .document = "flow control of Ethernet; IEEE 802.3, 802.1Qbb, RFC 3168",
+    .document = &pause_document,
     .what = "PFC with and without its headroom, how senders share, what is marked",
     .parameters = parameters,
     .parameter_count = COUNT_OF(parameters),
