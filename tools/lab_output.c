@@ -85,6 +85,9 @@ void lab_print_experiment(FILE *to, const struct lab_experiment *experiment)
 {
     fprintf(to, "%s: %s\n%s\n%s\n\n", experiment->name, experiment->what,
             experiment->document->title, experiment->explains);
+    if (experiment->document->note != NULL) {
+        fprintf(to, "%s\n\n", experiment->document->note);
+    }
     print_others(to, experiment->document);
     print_parameters(to, experiment);
     if (experiment->judge_texts != NULL) {

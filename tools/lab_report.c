@@ -317,6 +317,11 @@ static void write_document(FILE *to, const struct lab_document *document)
     fprintf(to, "<h1>");
     lab_write_escaped(to, document->title);
     fprintf(to, "</h1>\n");
+    if (document->note != NULL) {
+        fprintf(to, "<p>");
+        lab_write_escaped(to, document->note);
+        fprintf(to, "</p>\n");
+    }
     if (document->others == NULL) {
         return;
     }
@@ -345,9 +350,7 @@ static bool write_page(FILE *to, const char *directory, const struct lab_run *ru
     fprintf(to,
             "<p class=note>Each row names the setting that must break it; <code>nonic lab "
             "falsify</code> tries them all. In figures, dashed lines are what our formulas expect, "
-            "red what the document prints. FORTH's MB/s are 2<sup>20</sup> bytes a second, which "
-            "is how the two rates of the document that can be checked exactly are given; rows name "
-            "the other reading, 10<sup>6</sup>, too.</p>\n");
+            "red what the document prints.</p>\n");
     write_summary(to, runs, count);
     const struct lab_document *document = NULL;
     for (uint32_t i = 0; i < count; i++) {
