@@ -224,7 +224,7 @@ static void discard(struct crossbar_port *port, struct forth_packet *packet, uin
     port->discarded++;
     departed(port->crossbar, port->index, output, words_of(packet),
              port->crossbar->fabric->sim->now_ps);
-    sim_pool_give(&port->crossbar->fabric->packets, packet);
+    forth_packet_lose(port->crossbar->fabric, packet);
 }
 
 static uint32_t output_of(const struct crossbar *crossbar, uint64_t header)
@@ -242,7 +242,7 @@ static void discard_spoilt(struct crossbar_port *port, struct forth_packet *pack
     }
     port->discarded++;
     port->unrepaired++;
-    sim_pool_give(&port->crossbar->fabric->packets, packet);
+    forth_packet_lose(port->crossbar->fabric, packet);
 }
 
 /* Works out the most words that the buffer holds while this packet comes in and another one may go

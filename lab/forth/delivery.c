@@ -7,6 +7,7 @@
 #define HEADER_WORDS 1u
 #define WORD_BYTES   8u
 #define CREDIT_WORDS (1u << FORTH_CREDIT_SHIFT)
+#define FLAGGED      (UINT64_C(1) << 63) /* In a note: no header has this bit. */
 
 static struct forth_packet *arrived(const struct forth_node *node)
 {
@@ -96,7 +97,7 @@ static void end_delivery(struct forth_node *node)
     forth_node_forwarded(node, FORTH_OVERHEAD_WORDS);
     node->truth.delivered++;
     node->truth.flagged += !good;
-    sim_note(node->fabric->sim, packet->header ^ packet->body_crc);
+    sim_note(node->fabric->sim, packet->header ^ packet->body_crc ^ (good ? 0 : FLAGGED));
     list_remove(&packet->node);
     sim_pool_give(&node->fabric->packets, packet);
     if (node->program.delivered != NULL) {

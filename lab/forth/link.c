@@ -34,6 +34,12 @@ void forth_fabric_close(struct forth_fabric *fabric)
     sim_pool_close(&fabric->credits);
 }
 
+void forth_packet_lose(struct forth_fabric *fabric, struct forth_packet *packet)
+{
+    sim_note(fabric->sim, ~packet->header ^ packet->fate);
+    sim_pool_give(&fabric->packets, packet);
+}
+
 static void credits_due(struct sim *sim, struct sim_event *event);
 
 void forth_link_init(struct forth_link *link, struct forth_fabric *fabric, struct forth_end *to,

@@ -114,6 +114,9 @@ static inline uint64_t forth_link_ps(const struct forth_link *link, uint64_t cyc
     return sim_clock_at(link->clock, cycles);
 }
 
+/* Ends a packet that is not delivered: the world's digest tells of it. */
+void forth_packet_lose(struct forth_fabric *fabric, struct forth_packet *packet);
+
 /* Fills in the body CRC of a packet whose header and payload are complete. */
 void forth_packet_seal(struct forth_packet *packet);
 

@@ -162,7 +162,7 @@ static void discard(struct forth_node *node, struct forth_packet *packet,
     forth_node_count(node, counter, 1);
     node->truth.header_errors++;
     forth_node_forwarded(node, packet->qwords + FORTH_OVERHEAD_WORDS);
-    sim_pool_give(&node->fabric->packets, packet);
+    forth_packet_lose(node->fabric, packet);
 }
 
 /* A header that passed its CRC may still be wrong: the size in it must be the packet's. */
@@ -197,7 +197,7 @@ static void on_packet(struct forth_end *end, struct forth_packet *packet)
     if (lost > 0) { /* The credits did not hold: the packet cannot be delivered. */
         forth_node_count(node, FORTH_net2host_fifo_full, lost);
         forth_fifo_take(&node->net2host, words - lost);
-        sim_pool_give(&node->fabric->packets, packet);
+        forth_packet_lose(node->fabric, packet);
         return;
     }
     list_append(&node->incoming, &packet->node);

@@ -260,6 +260,7 @@ static void deliver(struct station *station, const struct forth_packet *packet)
         /* The packet is known to be wrong: it takes its place in the order, and is judged no
          * further. */
         station->flagged++;
+        sim_note(station->fabric->sim, ~packet->header ^ packet->body_crc);
         return;
     }
     const enum sim_payload_verdict verdict = sim_sink_judge(
@@ -274,11 +275,13 @@ static void on_packet(struct forth_end *end, struct forth_packet *packet)
     if (packet->fate == FORTH_FATE_SOP ||
         (packet->fate == FORTH_FATE_HEADER && !station->config.crc_ignored)) {
         station->header_errors++;
+        forth_ledger_forwarded(&station->ledger, packet->qwords + FORTH_OVERHEAD_WORDS);
+        forth_packet_lose(station->fabric, packet);
     } else {
         deliver(station, packet);
+        forth_ledger_forwarded(&station->ledger, packet->qwords + FORTH_OVERHEAD_WORDS);
+        sim_pool_give(&station->fabric->packets, packet);
     }
-    forth_ledger_forwarded(&station->ledger, packet->qwords + FORTH_OVERHEAD_WORDS);
-    sim_pool_give(&station->fabric->packets, packet);
     if (station->ledger.modified) {
         try_send(station);
     }

@@ -83,9 +83,10 @@ void network_travel(struct network *network, struct network_packet *packet, uint
     sim_schedule(&network->sim, &packet->event, at_ps);
 }
 
-static void drop(struct network *network, struct network_packet *packet)
+void network_drop(struct network *network, struct network_packet *packet)
 {
     network->dropped++;
+    sim_note(&network->sim, ~network_name(packet));
     network_end(network, packet);
 }
 
@@ -105,6 +106,6 @@ static void network_at_switch(struct network *network, struct network_packet *pa
                         &out)) {
         network_travel(network, packet, port, out);
     } else {
-        drop(network, packet);
+        network_drop(network, packet);
     }
 }

@@ -49,7 +49,10 @@ static void on_frame(struct sim_port *port, struct sim_frame *frame)
 static void on_loss(struct sim_ethernet_switch *from, struct sim_frame *frame, enum sim_loss loss)
 {
     struct flow_world *world = CONTAINER_OF(from, struct flow_world, middle);
+    const struct flow_frame *packet = CONTAINER_OF(frame, struct flow_frame, frame);
     world->lost[loss]++;
+    sim_note(&world->sim,
+             ~((uint64_t)loss << 40 | (uint64_t)packet->source << 32 | packet->number));
     end(world, frame);
 }
 

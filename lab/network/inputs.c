@@ -97,8 +97,7 @@ void network_at_input(struct network *network, struct network_packet *packet)
     struct network_input *input = &network->inputs[packet->by];
     const uint32_t room = network->config.buffer_bytes;
     if (room != 0 && input->bytes + packet->bytes > room) {
-        network->dropped++;
-        network_end(network, packet);
+        network_drop(network, packet);
         return;
     }
     const bool first = list_empty(&input->packets) && !input->busy;

@@ -191,7 +191,9 @@ void network_deliver(struct sim *sim, struct sim_event *event);
 /* A packet has come to an end, however. */
 void network_end(struct network *network, struct network_packet *packet);
 
-/* fabric.c: the packet leaves by `port` as `out`, and goes on from there. */
+/* fabric.c: there is no room for the packet. */
+void network_drop(struct network *network, struct network_packet *packet);
+/* The packet leaves by `port` as `out`, and goes on from there. */
 void network_travel(struct network *network, struct network_packet *packet, uint32_t port,
                     struct sim_span out);
 

@@ -205,11 +205,13 @@ void network_deliver(struct sim *sim, struct sim_event *event)
     network->nodes[node].received++;
     if (packet->spoilt && !network->config.crc_ignored) {
         network->discarded++;
+        sim_note(sim, ~network_name(packet) - node);
     } else if (right(network, packet, node)) {
         count(network, packet);
+        sim_note(sim, network_name(packet) + node);
     } else {
         network->wrong++;
+        sim_note(sim, ~network_name(packet) + node);
     }
-    sim_note(sim, network_name(packet) + node);
     network_end(network, packet);
 }
