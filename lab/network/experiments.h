@@ -8,9 +8,8 @@
 #include "base/check.h"
 #include "lab/network/network.h"
 
-
 #define NETWORK_COMMON                                                                             \
-    .document = &network_document, .parameters = network_parameters,                                \
+    .document = &network_document, .parameters = network_parameters,                               \
     .parameter_count = NETWORK_PARAMETER_COUNT
 #define NETWORK_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
 /* The parameters that network_config_of asks for. */

@@ -10,8 +10,20 @@
 
 #define PS_PER_NS 1e3
 
+static const char *const others[] = {
+    "Karol: M. J. Karol, M. G. Hluchyj, S. P. Morgan, Input Versus Output Queueing on a "
+    "Space-Division Packet Switch, IEEE Transactions on Communications 35(12), 1987",
+    "Kleinrock: L. Kleinrock, Queueing Systems, volume I: Theory, Wiley, 1975",
+    NULL,
+};
+
 const struct lab_document network_document = {
     .title = "networks of switches; Karol, Hluchyj, Morgan (1987)",
+    .sections = "table",
+    .others = others,
+    .note =
+        "No document describes this network: it is built of our own parts. Two textbook results "
+        "are compared with it, and the rest are predictions.",
 };
 
 const struct lab_parameter network_parameters[NETWORK_PARAMETER_COUNT] = {
@@ -27,7 +39,7 @@ const struct lab_parameter network_parameters[NETWORK_PARAMETER_COUNT] = {
     LAB_REAL("switch", "ns", 200, 0, 1e6, "OC", "what a switch takes, from head to head"),
     LAB_WORD("switching", "cut-through store-and-forward", "OC",
              "what of a packet has to be at a switch before it may go on"),
-    LAB_WORD("buffering", "outputs inputs", "Karol 1987", "where switches queue"),
+    LAB_WORD("buffering", "outputs inputs", "Karol", "where switches queue"),
     LAB_WHOLE("buffer", "B", 65536, 0, 1e9, "OC", "room of an output or input; 0: no bound"),
     LAB_WORD("arbiter", "oldest round-robin fixed", "OC",
              "switches that queue at inputs: whose turn it is"),
