@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Users that take turns, and one that must let go; the cycles are counted by hand.
+ * Users that take turns, and one that must let go; the cycles are counted by hand. FNX-16.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,6 +68,37 @@ static void test_bus(void **state)
     assert_int_equal(bus.disconnects, 0);
 }
 
+/* Asks again as soon as it has had the bus. */
+static void ended_greedily(struct forth_bus_user *user, uint32_t moved)
+{
+    struct user *self = CONTAINER_OF(user, struct user, user);
+    self->moved += moved;
+    forth_bus_request(self->bus, user);
+}
+
+/* FNX-16: users that want the bus all the time, as the two directions of a node that sends to
+ * itself and its host do, get it in turn. */
+static void test_fairness(void **state)
+{
+    (void)state;
+    struct sim sim;
+    struct forth_bus bus;
+    struct user users[3];
+    sim_init(&sim, 1);
+    forth_bus_init(&bus, &sim, sim_clock_hz(100000000));
+    for (uint32_t i = 0; i < 3; i++) {
+        add_user(&bus, &users[i], 10, 20 + 100 * i);
+        users[i].user.ended = ended_greedily;
+        forth_bus_request(&bus, &users[i].user);
+    }
+    sim_run_until(&sim, 1000000000);
+    assert_int_equal(bus.tenures, users[0].grants + users[1].grants + users[2].grants);
+    assert_true(bus.tenures > 600);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_in_range(users[i].grants, bus.tenures / 3, bus.tenures / 3 + 1);
+    }
+}
+
 static void test_latency_timer(void **state)
 {
     (void)state;
@@ -109,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bus),
+        cmocka_unit_test(test_fairness),
         cmocka_unit_test(test_latency_timer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
