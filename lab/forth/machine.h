@@ -110,8 +110,11 @@ struct forth_stream {
 void forth_stream_open(struct forth_stream *stream, struct forth_machine *machine, uint32_t self,
                        uint32_t qwords, uint64_t warm_ps);
 void forth_stream_to(struct forth_stream *stream, uint32_t node);
-/* Checks that every byte was right, and no packet missing or repeated. Otherwise the run has
- * failed. */
+/* For a program's own `delivered`: compares a packet that came to the stream's node. */
+void forth_stream_judge(struct forth_stream *stream, struct forth_node *node,
+                        const struct forth_header *header, bool flagged);
+/* Checks that every byte was right, and no packet lost, flagged, missing or repeated. Otherwise the
+ * run has failed. */
 void forth_stream_check(const struct forth_stream *stream, struct lab_run *run);
 double forth_stream_rate(const struct sim_rate *rate); /* MB/s. */
 

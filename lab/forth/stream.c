@@ -53,9 +53,9 @@ static bool post(struct forth_node *node, struct forth_request *request)
     return true;
 }
 
-static void delivered(struct forth_node *node, const struct forth_header *header, bool flagged)
+void forth_stream_judge(struct forth_stream *stream, struct forth_node *node,
+                        const struct forth_header *header, bool flagged)
 {
-    struct forth_stream *stream = node->program.owner;
     if (flagged) {
         stream->flagged++; /* The packet is known to be wrong: it is judged no further. */
         return;
@@ -69,10 +69,17 @@ static void delivered(struct forth_node *node, const struct forth_header *header
     const size_t bytes = 8 * (size_t)header->words;
     uint64_t payload[FORTH_WORDS_MAX];
     memcpy(payload, forth_node_memory(node, header->destination, bytes), bytes);
-    sim_sink_judge(&stream->sinks[from], payload, header->words, flow_of(from, stream->self));
+    const enum sim_payload_verdict verdict =
+        sim_sink_judge(&stream->sinks[from], payload, header->words, flow_of(from, stream->self));
+    sim_note(node->fabric->sim, payload[0] + verdict);
     const uint64_t now = node->fabric->sim->now_ps;
     sim_rate_count(&stream->arrived[from], now, bytes);
     sim_rate_count(&stream->all, now, bytes);
+}
+
+static void delivered(struct forth_node *node, const struct forth_header *header, bool flagged)
+{
+    forth_stream_judge(node->program.owner, node, header, flagged);
 }
 
 void forth_stream_open(struct forth_stream *stream, struct forth_machine *machine, uint32_t self,
@@ -99,8 +106,24 @@ void forth_stream_to(struct forth_stream *stream, uint32_t node)
     forth_node_kick(&stream->machine->nodes[stream->self]);
 }
 
+/* As the links know: a packet that is lost behind the last one that came is missed by no sink. */
+static uint64_t packets_lost(const struct forth_machine *machine)
+{
+    uint64_t lost = 0;
+    for (uint32_t i = 0; i < machine->count; i++) {
+        lost += machine->up[i].bad_headers + machine->up[i].bad_sops;
+        lost += machine->down[i].bad_headers + machine->down[i].bad_sops;
+    }
+    return lost;
+}
+
 void forth_stream_check(const struct forth_stream *stream, struct lab_run *run)
 {
+    const uint64_t lost = packets_lost(stream->machine);
+    if (lost + stream->flagged > 0) {
+        lab_fail(run, "links lost %llu packets, and %llu came to node %u flagged as wrong",
+                 (unsigned long long)lost, (unsigned long long)stream->flagged, stream->self);
+    }
     if (stream->strays > 0) {
         lab_fail(run, "node %u: %llu packets for addresses that nobody meant", stream->self,
                  (unsigned long long)stream->strays);

@@ -60,6 +60,7 @@ static struct round_trip credit_round_trip(struct lab_run *run, uint32_t qwords)
     if (told == 0) {
         lab_fail(run, "no credit came back for packets of %u QWords", qwords);
     }
+    forth_stream_check(&streams[1], run);
     forth_machine_close(&machine);
     return (struct round_trip){.first = (told - first) / cycle_ps(run),
                                .last = (told - last) / cycle_ps(run),
@@ -138,12 +139,14 @@ struct player {
     uint64_t turns;
 };
 
-/* A message that has come is answered: one more may be posted. */
+/* A message that has come and is right is answered: one more may be posted. */
 static void answer(struct forth_node *node, const struct forth_header *header, bool flagged)
 {
     struct player *player = node->program.owner;
-    (void)header;
-    (void)flagged;
+    forth_stream_judge(&player->stream, node, header, flagged);
+    if (flagged) {
+        return;
+    }
     player->turns++;
     player->stream.limit++;
     forth_node_kick(node);
@@ -173,7 +176,14 @@ double forth_ping_pong_ns(struct lab_run *run, uint32_t nodes, bool switched, ui
         }
     }
     const uint64_t taken = machine.sim.now_ps - first;
+    forth_stream_check(&players[0].stream, run);
+    forth_stream_check(&players[1].stream, run);
     forth_machine_close(&machine);
+    if (players[0].turns <= TURNS) {
+        lab_fail(run, "ping-pong with %u QWords stopped after %llu turns", qwords,
+                 (unsigned long long)players[0].turns);
+        return LAB_NOTHING;
+    }
     return (double)taken / TURNS / 2 / 1000;
 }
 
@@ -242,8 +252,13 @@ static double head_latency(struct lab_run *run, uint32_t qwords)
         forth_yard_station(&yard, &config);
     }
     sim_run_until(yard.sim, PATIENCE_PS / 10);
+    const bool came = yard.stations[1].received > 0;
+    if (!came) {
+        lab_fail(run, "no packet of %u QWords came through the switch", qwords);
+    }
     /* The SOP is a cycle ahead of the head. */
-    const double cycles = (double)yard.crossbar.flight_ps_last / cycle_ps(run) - 1;
+    const double cycles =
+        came ? (double)yard.crossbar.flight_ps_last / cycle_ps(run) - 1 : LAB_NOTHING;
     forth_yard_check(&yard);
     forth_yard_close(&yard);
     return cycles;
@@ -252,12 +267,15 @@ static double head_latency(struct lab_run *run, uint32_t qwords)
 /* A crosspoint fills while the node has no room; then it is emptied at once. */
 static void add_gap(struct lab_run *run)
 {
+    enum {
+        PACKETS = 20
+    };
     struct forth_yard yard;
     forth_yard_open(&yard, run, 2);
     for (uint32_t i = 0; i < 2; i++) {
         struct station_config config = forth_station_config(run, i, 2);
         config.least = config.most = 8;
-        config.packets = i == 0 ? 20 : 0;
+        config.packets = i == 0 ? PACKETS : 0;
         forth_yard_station(&yard, &config);
     }
     struct crossbar_port *port = &yard.crossbar.ports[1];
@@ -266,10 +284,15 @@ static void add_gap(struct lab_run *run)
     port->window.buffer = FORTH_FIFO_WORDS;
     const uint64_t idle_before = port->gap_ps;
     sim_run_until(yard.sim, PATIENCE_PS / 5);
-    lab_judge_absolute(lab_add_row(run, "FNX-A11", "cycles",
-                                   "idle between %u packets of one crosspoint",
-                                   (unsigned)port->packets_out),
-                       0, (double)(port->gap_ps - idle_before) / cycle_ps(run), 0);
+    const uint64_t came = yard.stations[1].received;
+    if (came < PACKETS) {
+        lab_fail(run, "%llu of %u packets came through the switch", (unsigned long long)came,
+                 PACKETS);
+    } else {
+        lab_judge_absolute(lab_add_row(run, "FNX-A11", "cycles",
+                                       "idle between %u packets of one crosspoint", PACKETS),
+                           0, (double)(port->gap_ps - idle_before) / cycle_ps(run), 0);
+    }
     forth_yard_check(&yard);
     forth_yard_close(&yard);
 }

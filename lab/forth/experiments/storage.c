@@ -68,7 +68,8 @@ struct rates {
     double write[SIZES], read[SIZES];
 };
 
-static void measure(struct lab_run *run, bool switched, struct rates *rates)
+/* False: the run has failed. */
+static bool measure(struct lab_run *run, bool switched, struct rates *rates)
 {
     const uint64_t bytes = (uint64_t)lab_value(run, "file_bytes");
     struct forth_disk disk;
@@ -79,6 +80,7 @@ static void measure(struct lab_run *run, bool switched, struct rates *rates)
         lab_progress(run, (switched ? 0.5 : 0) + (i + 1.0) / SIZES / 2);
     }
     forth_disk_close(&disk);
+    return run->failure[0] == '\0';
 }
 
 /* The time of a page on the links, in us: a packet of 4 KB on a pair; on one link 8 packets of
@@ -139,8 +141,9 @@ static void draw(struct lab_run *run, const char *name, const double *rates)
 static void xdd(struct lab_run *run)
 {
     struct rates direct, switched;
-    measure(run, false, &direct);
-    measure(run, true, &switched);
+    if (!measure(run, false, &direct) || !measure(run, true, &switched)) {
+        return;
+    }
     struct lab_figure *figure = lab_add_figure(run, "xdd", "Sequential requests to a remote disk",
                                                "request, KB", "MiB/s", true);
     lab_add_mark(figure, LAB_NOTHING, 596, "a pair of links");
