@@ -95,7 +95,7 @@ struct lab_document {
     const char *title;
     const char *sections; /* Numbers and words ("5.3.4", "figure"), with a space between two. */
     const char *const *others; /* "NAME: full title" of other sources; the last one is NULL. */
-    const char *note; /* A sentence for the reader of its rows, above them; NULL: there is none. */
+    const char *note; /* Sentences for the reader of its rows, above them. NULL: none. */
 };
 
 /* Whether each place of a source is one of the document's, or one of the others. If not, the first

@@ -222,7 +222,7 @@ static void write_summary(FILE *to, const struct lab_run *runs, uint32_t count)
     fprintf(to, "</table>\n");
 }
 
-/* What the rows of one document are. */
+/* The rows of one document, counted by kind. */
 struct evidence {
     uint32_t rows, references[LAB_REFERENCES], fitted, given, independent, within;
 };

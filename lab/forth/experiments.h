@@ -12,10 +12,9 @@
 #include "lab/forth/station.h"
 #include "lab/lab.h"
 
-
 /* Members that all experiments on this document share, and an experiment's claims. */
 #define FORTH_COMMON                                                                               \
-    .document = &forth_document, .parameters = forth_parameters,                                    \
+    .document = &forth_document, .parameters = forth_parameters,                                   \
     .parameter_count = FORTH_PARAMETER_COUNT
 #define FORTH_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
 

@@ -4,7 +4,7 @@
  *
  * Two nodes joined by a pair of links each way, or up to eight on a switch with one link each.
  *
- * Source: specification 1, 5; C-26: NICs were measured directly, switches with four nodes.
+ * Source: sections 4.1 to 4.3: NICs were measured directly, switches with four nodes.
  */
 #ifndef LAB_FORTH_MACHINE_H
 #define LAB_FORTH_MACHINE_H
@@ -15,20 +15,21 @@
 #include "sim/meter.h"
 #include "sim/traffic.h"
 
-/* "MB/s" of the document is 2^20 bytes a second (C-1). */
+/* The document's MBytes: 2^20 bytes (see forth_document). */
 #define FORTH_MB 1048576.0
 
-#define FORTH_PARAMETER_COUNT 49
+#define FORTH_PARAMETER_COUNT 51
 
 extern const struct lab_document forth_document;
 extern const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT];
 
 /* The parameters that each part of a machine asks for, for lists of `uses`. */
-#define FORTH_USES_LINKS  "net_clock link_latency commas credit repeat refresh flow_control crc "
+#define FORTH_USES_LINKS                                                                           \
+    "net_clock link_latency commas account credit repeat refresh flow_control crc "
 #define FORTH_USES_ERRORS "bit_errors lost_credits drift "
 #define FORTH_USES_NODES                                                                           \
-    "pci_clock post read_overhead write_overhead memory latency_timer to_pci to_net cut_through "  \
-    "core credit_rule queue_full samples "
+    "pci_clock post read_overhead write_overhead bus_more memory latency_timer to_pci to_net "     \
+    "cut_through core credit_rule queue_full samples "
 #define FORTH_USES_SWITCH   "sync decide inform lead change_over arbiter crosspoint "
 #define FORTH_USES_TIME     "duration warm_up "
 #define FORTH_USES_MACHINE  FORTH_USES_LINKS FORTH_USES_ERRORS FORTH_USES_NODES
@@ -52,6 +53,26 @@ void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint
 /* Compares every NIC's counters of its link with what the link carried (A19), tells what the
  * machine's parts took, then frees it all. */
 void forth_machine_close(struct forth_machine *machine);
+
+/* Explanations of the document's rate of a node that sends to itself, which it does not tell apart:
+ * the words of the parameter "account". */
+enum forth_account {
+    FORTH_BY_LINKS,
+    FORTH_BY_READS,
+    FORTH_BY_WRITES,
+    FORTH_ACCOUNTS
+};
+
+/* Network cycles of a credit; PCI cycles of a DMA read beside data and memory, and of a write. */
+struct forth_costs {
+    uint32_t credit, read, write;
+};
+enum forth_account forth_account_of(struct lab_run *run);
+struct forth_costs forth_costs_of(struct lab_run *run, enum forth_account account);
+/* Another account than the one that was set, before the machine runs. */
+void forth_machine_account(struct forth_machine *machine, enum forth_account account);
+/* PCI cycles from a post's begin to the first word of its data. */
+double forth_fetch_cycles(struct lab_run *run);
 
 /* When measuring begins: after the warm-up, or half-way through the run if that is earlier. */
 uint64_t forth_warm_ps(struct lab_run *run);

@@ -70,7 +70,7 @@ struct station_config forth_station_config(struct lab_run *run, uint32_t index, 
         .packets = UINT64_MAX,
         .crosspoint_words = forth_window_words(run, (uint32_t)lab_value(run, "crosspoint")),
         .crc_ignored = lab_word(run, "crc") != 0,
-        .credit = (uint32_t)lab_value(run, "credit"),
+        .credit = forth_costs_of(run, forth_account_of(run)).credit,
         .refresh_ps = forth_refresh_ps(run),
     };
 }

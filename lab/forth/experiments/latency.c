@@ -72,11 +72,14 @@ static double published_round_trip(uint32_t qwords)
     return 90 + (qwords + FORTH_OVERHEAD_WORDS) / 4.0;
 }
 
+/* The document prints one formula. The constant and the slope are its two numerals; the times by
+ * size follow from them. */
 static void round_trip(struct lab_run *run)
 {
     static const uint32_t table[] = {8, 16, 32, 64, 128, 256, 512};
     struct round_trip measured[COUNT_OF(table)];
     char id[LAB_ID_BYTES];
+    double base = 90; /* The size at which it is farthest from that. */
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         const uint32_t bytes = table[i] * FORTH_QWORD_BYTES;
         const bool small = table[i] + FORTH_OVERHEAD_WORDS < CREDIT_WORDS;
@@ -84,12 +87,17 @@ static void round_trip(struct lab_run *run)
         struct lab_row *row =
             lab_add_row(run, forth_row_id(id, small ? "FNX-A6.small" : "FNX-A6.time", "%uB", bytes),
                         "cycles", "packet start to credit, %u B", bytes);
-        lab_judge_absolute(row, published_round_trip(table[i]), measured[i].first, 5);
+        lab_judge_absolute(row, published_round_trip(table[i]), measured[i].first, 2);
+        const double rest = measured[i].first - published_round_trip(table[i]);
+        base = !small && fabs(rest) > fabs(base - 90) ? 90 + rest : base;
     }
+    lab_judge_absolute(lab_add_row(run, "FNX-A6.base", "cycles",
+                                   "without a quarter of the packet, of five sizes the farthest"),
+                       90, base, 2);
     const double rise = measured[6].first - measured[2].first;
     lab_judge_absolute(
         lab_add_row(run, "FNX-A6.slope", "", "cycles for each word more, 256 B to 4 KB"), 0.25,
-        rise / (table[6] - table[2]), 0.01);
+        rise / (table[6] - table[2]), 0.005);
     lab_add_figure(run, "round-trip", "From a packet's start to its credit", "payload, B",
                    "network cycles", true);
     struct lab_series *series = lab_add_curve(run, "from the first packet's start");
@@ -108,10 +116,18 @@ static void round_trip(struct lab_run *run)
 }
 
 static const struct lab_claim round_trip_claims[] = {
-    {.id = "FNX-A6.time",
+    {.id = "FNX-A6.base",
      .reference = LAB_PRINTED,
      .ground = LAB_MECHANISM,
-     .source = "3.1.6.2",
+     .given = "FNX-A3",
+     .source = "3.1.6.2: about 90",
+     .broken_by = "cut_through=late | account=writes",
+     .because = "the bus takes a packet when all of it has come; a write takes 7 bus cycles more"},
+    {.id = "FNX-A6.time",
+     .reference = LAB_DERIVED,
+     .ground = LAB_MECHANISM,
+     .given = "FNX-A3",
+     .source = "3.1.6.2: 90 + packet_size/4, in words of 64 bits",
      .broken_by = "cut_through=late",
      .because = "the bus takes a packet when all of it has come"},
     {.id = "FNX-A6.slope",
@@ -121,9 +137,10 @@ static const struct lab_claim round_trip_claims[] = {
      .broken_by = "cut_through=late",
      .because = "the bus takes a packet when all of it has come"},
     {.id = "FNX-A6.small",
-     .reference = LAB_PRINTED,
+     .reference = LAB_DERIVED,
      .ground = LAB_MECHANISM,
-     .source = "3.1.6.2; the document does not name the sizes that it measured",
+     .given = "FNX-A3",
+     .source = "3.1.6.2: 90 + packet_size/4, of sizes that are not named",
      .broken_by = "cut_through=late",
      .because = "the bus takes a packet when all of it has come",
      .not_reproduced =
@@ -193,17 +210,34 @@ double forth_one_way_ns(struct lab_run *run, uint32_t qwords)
     const double net_ns = 1e3 / lab_value(run, "net_clock");
     const uint32_t head = 3; /* Start symbol, header and its CRC on a pair of links. */
     const uint32_t enough = (qwords * forth_cut_through_eighths(run, 2) + 7) / 8;
-    const double fetch = lab_value(run, "post") + lab_value(run, "read_overhead") +
-                         lab_value(run, "memory") + qwords;
+    const double fetch = forth_fetch_cycles(run) + qwords;
     const double way = lab_value(run, "to_net") + lab_value(run, "link_latency") + head + enough +
                        lab_value(run, "to_pci");
-    return pci_ns * fetch + net_ns * way + pci_ns * (lab_value(run, "write_overhead") + qwords);
+    const double write = forth_costs_of(run, forth_account_of(run)).write + (double)qwords;
+    return pci_ns * fetch + net_ns * way + pci_ns * write;
+}
+
+/* The document's test: through the switch, packets of 24 to 512 bytes. */
+static void ping_pong_through_switch(struct lab_run *run)
+{
+    static const uint32_t table[] = {1, 2, 4, 8, 16, 32, 62};
+    uint32_t played = 0;
+    struct lab_series *series = lab_add_curve(run, "through the switch, one link");
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        const double ns = forth_ping_pong_ns(run, FORTH_SWITCHED_NODES, true, table[i]);
+        if (isfinite(ns)) {
+            played++;
+            lab_add_point(series, FORTH_QWORD_BYTES * table[i], ns / 1000, LAB_NOTHING);
+        }
+    }
+    lab_judge_absolute(lab_add_row(run, "FNX-56", "sizes",
+                                   "through the switch: played to the end, every byte right"),
+                       COUNT_OF(table), played, 0);
 }
 
 static void ping_pong(struct lab_run *run)
 {
     static const uint32_t direct[] = {1, 8, 62, 128, 512};
-    static const uint32_t switched[] = {1, 2, 4, 8, 16, 32, 62};
     char id[LAB_ID_BYTES];
     lab_add_figure(run, "ping-pong", "Two nodes answer each other", "payload, B", "us one way",
                    true);
@@ -212,35 +246,41 @@ static void ping_pong(struct lab_run *run)
         const uint32_t bytes = direct[i] * FORTH_QWORD_BYTES;
         const double expected = forth_one_way_ns(run, direct[i]) / 1000;
         const double measured = forth_ping_pong_ns(run, 2, false, direct[i]) / 1000;
+        if (!isfinite(measured)) {
+            continue;
+        }
         lab_add_point(series, bytes, measured, expected);
         /* A packet of one word cannot be taken early. */
         if (direct[i] > 1) {
             lab_judge_relative(lab_add_row(run, forth_row_id(id, "FNX-A9", "%uB", bytes), "us",
-                                           "direct, %u B one way: %.1f MB/s", bytes,
+                                           "direct, %u B one way: %.1f MiB/s", bytes,
                                            bytes / measured * 1e6 / FORTH_MB),
                                expected, measured, 0.02);
         }
         lab_progress(run, (double)(i + 1) / COUNT_OF(direct));
     }
-    series = lab_add_curve(run, "through the switch, one link");
-    for (size_t i = 0; i < COUNT_OF(switched); i++) {
-        const double ns = forth_ping_pong_ns(run, FORTH_SWITCHED_NODES, true, switched[i]);
-        lab_add_point(series, FORTH_QWORD_BYTES * switched[i], ns / 1000, LAB_NOTHING);
-    }
+    ping_pong_through_switch(run);
 }
 
 static const struct lab_claim ping_pong_claims[] = {
     {.id = "FNX-A9",
      .reference = LAB_PREDICTED,
-     .ground = LAB_MECHANISM,
-     .source = "the sum of the parts' times; the document gives no time",
+     .ground = LAB_ARITHMETIC,
+     .source = "OC: the sum of the parts' times; 4.2 and 4.3 give none",
      .broken_by = "cut_through=late",
      .because = "the bus takes a packet when all of it has come"},
+    {.id = "FNX-56",
+     .reference = LAB_IN_WORDS,
+     .ground = LAB_MECHANISM,
+     .source = "4.2: the ping-pong test has not reported errors",
+     .broken_by = "bit_errors=1e-4",
+     .because = "links flip bits, and nothing repeats a packet"},
 };
 
 /* -- Through the switch (A10, A11) --------------------------------------------------------------*/
 
-/* From a packet's head in to its head ready at the output, through an idle switch, in cycles. */
+/* From a packet's head in to its head ready at the output, through an idle switch, in cycles.
+ * LAB_NOTHING: the run has failed. */
 static double head_latency(struct lab_run *run, uint32_t qwords)
 {
     struct forth_yard yard;
@@ -299,12 +339,12 @@ static void add_gap(struct lab_run *run)
 
 static void cut_through(struct lab_run *run)
 {
-    char id[LAB_ID_BYTES];
-    for (uint32_t qwords = 1; qwords <= 62; qwords += 61) {
-        const uint32_t bytes = (qwords + FORTH_OVERHEAD_WORDS) * FORTH_QWORD_BYTES;
-        lab_judge_absolute(lab_add_row(run, forth_row_id(id, "FNX-A10", "%uB", bytes), "cycles",
-                                       "head in to head ready at the output, %u B packet", bytes),
-                           5, head_latency(run, qwords), 0);
+    const double small = head_latency(run, 1), large = head_latency(run, 62);
+    if (isfinite(small) && isfinite(large)) {
+        lab_judge_absolute(
+            lab_add_row(run, "FNX-A10", "cycles",
+                        "head in to head ready at the output, 24 B and 512 B packets"),
+            5, fmax(small, large), 0);
     }
     add_gap(run);
 }
@@ -313,11 +353,11 @@ static const struct lab_claim cut_through_claims[] = {
     {.id = "FNX-A10",
      .reference = LAB_PRINTED,
      .ground = LAB_ARITHMETIC,
-     .source = "3.2.3",
+     .source = "3.2.3: 3 of the synchroniser, 1 of the decision, and the interface is told",
      .broken_by = "decide=2",
      .because = "the choice takes a cycle more"},
     {.id = "FNX-A11",
-     .reference = LAB_PRINTED,
+     .reference = LAB_IN_WORDS,
      .ground = LAB_MECHANISM,
      .source = "3.2.3: back to back",
      .broken_by = "lead=0",
@@ -335,13 +375,14 @@ const struct lab_experiment forth_round_trip = {
     .quick = true,
     .run = round_trip,
     .explains =
-        "The document's own sum gives 82 cycles, its measurement 90 and a quarter of the packet. "
-        "For "
-        "packets of 256 bytes and more our parts come within 5 cycles of the measurement, and the "
-        "quarter comes from cut-through. Smaller packets bring no credit each. Their time is "
-        "longer from the start of the first packet that shares in a credit, and shorter from the "
-        "start of the last one. The mean over these packets would fit, but nothing in the document "
-        "speaks for it; nor does the document name the sizes that it measured.",
+        "The parts that the document names add up to 82 cycles, its measurement to 90 and a "
+        "quarter of the packet. For packets of 256 bytes and more our parts come within 2 cycles "
+        "of the measurement. Our 12 bus cycles of a DMA write are one of these parts; with seven "
+        "more (account=writes) the constant is 95. The quarter comes from cut-through. Smaller "
+        "packets bring no credit each. Their time is longer from the start of the first packet "
+        "that shares in a credit, and shorter from the start of the last one. The mean over these "
+        "packets would fit, but nothing in the document speaks for it; nor does the document name "
+        "the sizes that it measured.",
 };
 
 const struct lab_experiment forth_ping_pong = {
@@ -353,8 +394,9 @@ const struct lab_experiment forth_ping_pong = {
     .quick = true,
     .run = ping_pong,
     .explains =
-        "The document gives no times: these are predictions of the same model. Programs and "
-        "interrupts take no time in it.",
+        "The document gives no times: these are predictions of the same model, and sums of its "
+        "parameters. Programs and interrupts take no time in it. Every byte is compared; a "
+        "message that is lost or comes flagged ends the game, and the run fails.",
 };
 
 const struct lab_experiment forth_cut_through = {
@@ -365,7 +407,8 @@ const struct lab_experiment forth_cut_through = {
     FORTH_CLAIMS(cut_through_claims),
     .quick = true,
     .run = cut_through,
-    .explains = "Synchroniser, choice and interface take 3 + 1 + 1 cycles. A choice that begins 3 "
-                "cycles before a packet's end is made in time; with lead=1 a cycle is lost between "
-                "two packets, with lead=0 two.",
+    .explains =
+        "Synchroniser, choice and interface take 3 + 1 + 1 cycles. A choice that begins 3 cycles "
+        "before a packet's end is made in time; with lead=1 a cycle is lost between two packets, "
+        "with lead=0 two.",
 };
