@@ -266,6 +266,7 @@ static const struct lab_claim ping_pong_claims[] = {
     {.id = "FNX-A9",
      .reference = LAB_PREDICTED,
      .ground = LAB_ARITHMETIC,
+     .given = "FNX-A3",
      .source = "OC: the sum of the parts' times; 4.2 and 4.3 give none",
      .broken_by = "cut_through=late",
      .because = "the bus takes a packet when all of it has come"},

@@ -168,6 +168,7 @@ static const struct lab_claim xdd_claims[] = {
     {.id = "FNX-A17.page",
      .reference = LAB_PREDICTED,
      .ground = LAB_ARITHMETIC,
+     .given = "FNX-A3",
      .source = "OC: the sum of the parts' times; 4.1 gives no rate",
      .broken_by = "cut_through=late",
      .because = "the bus takes a packet when all of it has come"},

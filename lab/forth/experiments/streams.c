@@ -459,7 +459,8 @@ const struct lab_experiment forth_to_itself = {
         "cycles a packet (account=links). Or a credit costs just its start symbol and its word, "
         "and the bus that both directions share is what limits, with seven cycles more of each "
         "DMA read or write than we chose (account=reads, account=writes). Each account is fitted "
-        "to the rate, and the document does not tell them apart. Nor does it say whether a NIC "
+        "to the rate, and the document does not tell them apart; but with longer writes the round "
+        "trip would be 95 cycles, not about 90 (forth/round-trip). Nor does it say whether a NIC "
         "sends a credit for each 32 words, two a packet, or one for all that have changed "
         "(credit_rule=coalesced), as the switch does.",
 };
