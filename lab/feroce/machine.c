@@ -263,9 +263,21 @@ struct feroce_machine *feroce_machine_open(struct lab_run *run, const struct fer
 }
 
 void feroce_machine_run_until(struct feroce_machine *machine, uint64_t at_ps)
+    if (machine->trace != NULL) {
+        machine->watch = feroce_watch_open(machine, machine->trace);
+    }
 {
     sim_run_until(&machine->sim, at_ps);
 }
+bool feroce_machine_step(struct feroce_machine *machine)
+{
+    const bool stepped = sim_step(&machine->sim);
+    if (UNLIKELY(machine->watch != NULL)) {
+        feroce_watch_look(machine->watch);
+    }
+    return stepped;
+}
+
 
 /* Does nothing happen any more, or nothing to one board while another one sends all the time? */
 static bool stands_still(const struct feroce_machine *machine, struct feroce_progress *progress)
@@ -287,7 +299,7 @@ void feroce_machine_run(struct feroce_machine *machine)
 {
     struct feroce_progress progress = {0};
     uint64_t steps = 0;
-    while (!is_done(machine) && machine->run->failure[0] == '\0' && sim_step(&machine->sim)) {
+    while (!is_done(machine) && machine->run->failure[0] == '\0' && feroce_machine_step(machine)) {
         const uint64_t now_ps = machine->sim.now_ps;
         if (machine->load.until_ps != 0 && now_ps >= machine->load.until_ps) {
             break;
@@ -326,6 +338,7 @@ void feroce_machine_close(struct feroce_machine *machine)
     for (uint32_t i = 0; i < machine->load.senders; i++) {
         feroce_node_close(&machine->nodes[i]);
     }
+    feroce_watch_close(machine->watch);
     feroce_receiver_close(&machine->receiver);
     sim_ethernet_switch_close(&machine->network);
     sim_pool_close(&machine->packets);

@@ -17,6 +17,7 @@
 #include "lab/feroce/node.h"
 #include "lab/feroce/receiver.h"
 #include "lab/feroce/setup.h"
+#include "lab/feroce/watch.h"
 #include "sim/pool.h"
 
 #define FEROCE_PACKETS_MAX 65536u
@@ -53,6 +54,7 @@ struct feroce_machine {
     struct sim_trace *trace;
     struct sim_capture *capture;
     struct sim_pool packets;
+    struct feroce_watch *watch; /* NULL: nobody looks. */
     struct sim_ethernet_switch network;
     struct feroce_node nodes[FEROCE_SENDERS_MAX];
     struct feroce_receiver receiver;
@@ -69,6 +71,8 @@ struct feroce_machine *feroce_machine_open(struct lab_run *run, const struct fer
 /* Runs until all messages are acknowledged, or nothing more can happen. */
 void feroce_machine_run(struct feroce_machine *machine);
 void feroce_machine_run_until(struct feroce_machine *machine, uint64_t at_ps);
+/* The next event. False: nothing more can happen. */
+bool feroce_machine_step(struct feroce_machine *machine);
 struct feroce_result feroce_machine_result(const struct feroce_machine *machine);
 void feroce_machine_close(struct feroce_machine *machine);
 

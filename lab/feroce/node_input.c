@@ -210,6 +210,9 @@ static void on_begin(struct sim_port *port, struct sim_frame *frame)
 {
     struct feroce_node *node = CONTAINER_OF(port, struct feroce_node, port);
     struct feroce_packet_on_line *packet = CONTAINER_OF(frame, struct feroce_packet_on_line, frame);
+    if (UNLIKELY(node->machine->watch != NULL)) {
+        feroce_watch_line(node->machine->watch, packet);
+    }
     if (!packet->is_data) {
         return;
     }

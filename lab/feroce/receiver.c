@@ -274,7 +274,18 @@ static void on_loss(struct sim_port *port, struct sim_frame *frame, enum sim_los
     feroce_give_packet(receiver->machine, CONTAINER_OF(frame, struct feroce_packet_on_line, frame));
 }
 
-static const struct sim_port_calls calls = {.on_frame = on_frame, .on_loss = on_loss};
+/* An answer begins. */
+static void on_begin(struct sim_port *port, struct sim_frame *frame)
+{
+    const struct feroce_machine *machine =
+        CONTAINER_OF(port, struct feroce_receiver, port)->machine;
+    if (UNLIKELY(machine->watch != NULL)) {
+        feroce_watch_line(machine->watch, CONTAINER_OF(frame, struct feroce_packet_on_line, frame));
+    }
+}
+
+static const struct sim_port_calls calls = {
+    .on_frame = on_frame, .on_loss = on_loss, .on_begin = on_begin};
 
 void feroce_receiver_open(struct feroce_receiver *receiver, struct feroce_machine *machine)
 {

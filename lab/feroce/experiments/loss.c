@@ -154,7 +154,7 @@ static double silence(struct lab_run *run, struct feroce_sums *sums, bool busy)
         return 0;
     }
     /* The ACK before the silence is the last one that is taken before packets go again. */
-    while (machine->nodes[0].first_resend_ps == 0 && sim_step(&machine->sim) &&
+    while (machine->nodes[0].first_resend_ps == 0 && feroce_machine_step(machine) &&
            machine->sim.now_ps < 2 * MS_PS) {
     }
     const struct feroce_node *node = &machine->nodes[0];
@@ -214,7 +214,7 @@ static void rnr_row(struct lab_run *run, struct feroce_sums *sums)
         return;
     }
     const struct feroce_node *node = &machine->nodes[0];
-    while (node->first_resend_ps == 0 && sim_step(&machine->sim) &&
+    while (node->first_resend_ps == 0 && feroce_machine_step(machine) &&
            machine->sim.now_ps < load.until_ps) {
     }
     const double wait_us = in_us(node->first_resend_ps - node->last_nak_ps);
