@@ -8,12 +8,12 @@
 #include "base/check.h"
 #include "lab/lab.h"
 
-#define FEROCE_PARAMETER_COUNT 47
+#define FEROCE_PARAMETER_COUNT 48
 extern const struct lab_document feroce_document;
 extern const struct lab_parameter feroce_parameters[FEROCE_PARAMETER_COUNT];
 
 #define FEROCE_COMMON                                                                              \
-    .document = &feroce_document, .parameters = feroce_parameters,         \
+    .document = &feroce_document, .parameters = feroce_parameters,                                 \
     .parameter_count = FEROCE_PARAMETER_COUNT
 #define FEROCE_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
 

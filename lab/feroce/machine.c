@@ -200,6 +200,10 @@ struct feroce_result feroce_machine_result(const struct feroce_machine *machine)
                                    .lost = machine->lost + machine->withheld,
                                    .end_ps = machine->sim.now_ps};
     result.resent = sum_resent(machine, &result.packets);
+    for (uint32_t i = 0; i < machine->load.senders; i++) {
+        result.frame_bytes += machine->nodes[i].frame_bytes;
+        result.payload_bytes += machine->nodes[i].payload_bytes;
+    }
     if (!measure->begun || !measure->over || measure->end_ps <= measure->begin_ps) {
         return result;
     }
@@ -259,16 +263,12 @@ struct feroce_machine *feroce_machine_open(struct lab_run *run, const struct fer
     sim_event_init(&machine->window, on_window);
     open_network(machine);
     feroce_receiver_start(&machine->receiver);
-    return machine;
-}
-
-void feroce_machine_run_until(struct feroce_machine *machine, uint64_t at_ps)
     if (machine->trace != NULL) {
         machine->watch = feroce_watch_open(machine, machine->trace);
     }
-{
-    sim_run_until(&machine->sim, at_ps);
+    return machine;
 }
+
 bool feroce_machine_step(struct feroce_machine *machine)
 {
     const bool stepped = sim_step(&machine->sim);
@@ -278,6 +278,10 @@ bool feroce_machine_step(struct feroce_machine *machine)
     return stepped;
 }
 
+void feroce_machine_run_until(struct feroce_machine *machine, uint64_t at_ps)
+{
+    sim_run_until(&machine->sim, at_ps);
+}
 
 /* Does nothing happen any more, or nothing to one board while another one sends all the time? */
 static bool stands_still(const struct feroce_machine *machine, struct feroce_progress *progress)
@@ -334,11 +338,11 @@ void feroce_machine_close(struct feroce_machine *machine)
     for (uint32_t i = 0; i < machine->load.senders; i++) {
         lab_note(machine->run, machine->nodes[i].acked_bytes);
     }
+    feroce_watch_close(machine->watch);
     lab_world_end(machine->run, &machine->sim, machine->trace, machine->capture);
     for (uint32_t i = 0; i < machine->load.senders; i++) {
         feroce_node_close(&machine->nodes[i]);
     }
-    feroce_watch_close(machine->watch);
     feroce_receiver_close(&machine->receiver);
     sim_ethernet_switch_close(&machine->network);
     sim_pool_close(&machine->packets);

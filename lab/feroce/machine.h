@@ -31,7 +31,8 @@ struct feroce_result {
     double latency_us;     /* Mean, from a message's last bit on the line to its ACK. */
     double least_fairness; /* Jain's index of each window. */
     uint64_t packets;      /* Sent first, by all boards. */
-    uint64_t resent, lost; /* Lost: by lines, switch, and for the load's sake. */
+    uint64_t frame_bytes, payload_bytes; /* Of all packets of data. */
+    uint64_t resent, lost;               /* Lost: by lines, switch, and for the load's sake. */
     uint64_t end_ps;
 };
 
@@ -53,8 +54,8 @@ struct feroce_machine {
     struct sim sim;
     struct sim_trace *trace;
     struct sim_capture *capture;
-    struct sim_pool packets;
     struct feroce_watch *watch; /* NULL: nobody looks. */
+    struct sim_pool packets;
     struct sim_ethernet_switch network;
     struct feroce_node nodes[FEROCE_SENDERS_MAX];
     struct feroce_receiver receiver;
@@ -70,9 +71,9 @@ struct feroce_machine *feroce_machine_open(struct lab_run *run, const struct fer
                                            const struct feroce_load *load);
 /* Runs until all messages are acknowledged, or nothing more can happen. */
 void feroce_machine_run(struct feroce_machine *machine);
-void feroce_machine_run_until(struct feroce_machine *machine, uint64_t at_ps);
 /* The next event. False: nothing more can happen. */
 bool feroce_machine_step(struct feroce_machine *machine);
+void feroce_machine_run_until(struct feroce_machine *machine, uint64_t at_ps);
 struct feroce_result feroce_machine_result(const struct feroce_machine *machine);
 void feroce_machine_close(struct feroce_machine *machine);
 

@@ -222,6 +222,8 @@ static void on_begin(struct sim_port *port, struct sim_frame *frame)
     sent->tail_ps = frame->span.tail_ps;
     node->ahead--;
     node->packets++;
+    node->frame_bytes += frame->bytes;
+    node->payload_bytes += packet->payload_bytes;
     if (packet->resent) {
         node->first_resend_ps = node->resent++ == 0 ? now_ps : node->first_resend_ps;
     }

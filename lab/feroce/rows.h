@@ -25,14 +25,14 @@ void feroce_sums_rows(struct lab_run *run, const struct feroce_sums *sums, const
 /* Two claims of an experiment, which calls itself `name`. */
 #define FEROCE_SUM_CLAIMS(name)                                                                    \
     {.id = "FER-A37.bytes." name,                                                                  \
-     .reference = LAB_DERIVED,                                                                     \
+     .reference = LAB_PREDICTED,                                                                   \
      .ground = LAB_MECHANISM,                                                                      \
-     .source = "2.6; PSNs in order at the NIC",                                                    \
+     .source = "OC: the receiver knows what the boards send",                                      \
      .broken_by = "flip=payload",                                                                  \
      .because = "one bit is wrong that no ICRC sees"},                                             \
     {                                                                                              \
-        .id = "FER-A37.icrcs." name, .reference = LAB_DERIVED, .ground = LAB_MECHANISM,            \
-        .source = "2.3", .broken_by = "flip=icrc", .because = "one ICRC is wrong"                  \
+        .id = "FER-A37.icrcs." name, .reference = LAB_PREDICTED, .ground = LAB_MECHANISM,          \
+        .source = "IBTA 9.2", .broken_by = "flip=icrc", .because = "one ICRC is wrong"             \
     }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Several boards send to one receiver: section 7's rows A8 (two boards) to A12, A16, A17.
+ * Several boards send to one receiver: rows A8 (two boards) to A12, A16, A17.
  */
 #include "lab/feroce/experiments.h"
 #include "lab/feroce/rows.h"
@@ -10,6 +10,8 @@ enum {
     MESSAGES = 120, /* Each board's; 20 of them are not measured. */
     SENDERS_MOST = 8,
     SMALL_BYTES = 4096,
+    FRAME_BYTES = 4096 + 62 + 16, /* FCS included, with RETH. */
+    FRAMES_MOST = 12,
 };
 
 #define STAGGER_PS UINT64_C(1000000)
@@ -48,11 +50,11 @@ static void table_rows(struct lab_run *run, const struct feroce_result *at_10,
     lab_judge_relative(lab_add_row(run, "FER-A9", "us", "10 Gb/s, from last bit to ACK"), 13.2,
                        at_10->latency_us, 0.05);
     lab_judge_relative(lab_add_row(run, "FER-A10", "us", "25 Gb/s, from last bit to ACK"), 20.0,
-                       at_25->latency_us, 0.05);
-    lab_judge_relative(lab_add_row(run, "FER-A11/10", "Gb/s", "10 Gb/s, both boards"), 9.63,
-                       at_10->gbps, 0.003);
-    lab_judge_relative(lab_add_row(run, "FER-A11/25", "Gb/s", "25 Gb/s, both boards"), 24.09,
-                       at_25->gbps, 0.003);
+                       at_25->latency_us, 0.025);
+    lab_judge_absolute(lab_add_row(run, "FER-A11/10", "Gb/s", "10 Gb/s, both boards"), 9.63,
+                       at_10->gbps, 0.005);
+    lab_judge_absolute(lab_add_row(run, "FER-A11/25", "Gb/s", "25 Gb/s, both boards"), 24.09,
+                       at_25->gbps, 0.005);
 }
 
 static void tables(struct lab_run *run, struct feroce_sums *sums)
@@ -63,10 +65,10 @@ static void tables(struct lab_run *run, struct feroce_sums *sums)
     const double single_10 = alone(run, sums, FEROCE_10G).gbps;
     const double single_25 = alone(run, sums, FEROCE_25G).gbps;
     table_rows(run, &at_10, &at_25);
-    lab_judge_relative(lab_add_row(run, "FER-A12/10", "", "10 Gb/s, both boards of one alone"),
-                       0.999, at_10.gbps / single_10, 0.003);
-    lab_judge_relative(lab_add_row(run, "FER-A12/25", "", "25 Gb/s, both boards of one alone"),
-                       0.9996, at_25.gbps / single_25, 0.003);
+    lab_judge_absolute(lab_add_row(run, "FER-A12/10", "", "10 Gb/s, both boards of one alone"), 1,
+                       single_10 > 0 ? at_10.gbps / single_10 : 0, 0.0002);
+    lab_judge_absolute(lab_add_row(run, "FER-A12/25", "", "25 Gb/s, both boards of one alone"), 1,
+                       single_25 > 0 ? at_25.gbps / single_25 : 0, 0.0002);
     lab_judge_absolute(lab_add_row(run, "FER-A12.lost", "", "packets lost, or sent twice, of %llu",
                                    (unsigned long long)(at_10.packets + at_25.packets)),
                        0, (double)(at_10.lost + at_25.lost + at_10.resent + at_25.resent), 0);
@@ -81,7 +83,7 @@ static void rival(struct lab_run *run, struct feroce_sums *sums)
         const struct feroce_load load = load_of(2, MESSAGES / 2);
         feroce_set_gap(&setup, feroce_whole(run, "rival_extra"), feroce_whole(run, "rival_bubble"));
         lab_judge_relative(
-            lab_add_row(run, rows[speed], "Gb/s", "%s Gb/s, two boards with bubbles (document: %s)",
+            lab_add_row(run, rows[speed], "Gb/s", "%s Gb/s, two boards with bubbles (slides: %s)",
                         speed == FEROCE_10G ? "10" : "25", speed == FEROCE_10G ? "9.63" : "24.09"),
             expected[speed], feroce_run_in(run, sums, &setup, &load).gbps, 0.003);
     }
@@ -105,6 +107,13 @@ static void fairness(struct lab_run *run, struct feroce_sums *sums)
 }
 
 /* -- Many boards --------------------------------------------------------------------------------*/
+
+/* The slides print them without the number of boards, and without a threshold. */
+static void add_printed(struct lab_figure *figure)
+{
+    lab_add_mark(figure, LAB_NOTHING, 13.2, "slides, 10 Gb/s: 13.2");
+    lab_add_mark(figure, LAB_NOTHING, 20.0, "slides, 25 Gb/s: 20.0");
+}
 
 struct crowd {
     double least_gbps, most_gbps;
@@ -148,8 +157,7 @@ static void many(struct lab_run *run, struct feroce_sums *sums)
 {
     struct lab_figure *figure = lab_add_figure(
         run, "senders", "Latency over the boards that send to one receiver", "boards", "us", false);
-    lab_add_mark(figure, 2, 13.2, "document, 10 Gb/s: 13.2");
-    lab_add_mark(figure, 2, 20.0, "document, 25 Gb/s: 20.0");
+    add_printed(figure);
     const struct crowd at_10 = crowd_at(run, sums, FEROCE_10G);
     lab_progress(run, 0.45);
     const struct crowd at_25 = crowd_at(run, sums, FEROCE_25G);
@@ -168,17 +176,19 @@ static double latency_of(struct lab_run *run, struct feroce_sums *sums,
     return feroce_run_in(run, sums, setup, &load).latency_us;
 }
 
-/* Stairs: an input holds whole frames. */
+/* Stairs: an input holds whole frames, so it is another step with each of them. The first frame of a
+ * message is the longest. */
 static void threshold_figure(struct lab_run *run, struct feroce_sums *sums)
 {
     struct lab_figure *figure =
         lab_add_figure(run, "xoff", "Latency of two boards over the threshold of an input",
                        "xoff, bytes", "us", false);
-    lab_add_mark(figure, feroce_whole(run, "xoff_10G"), 13.2, "document, 10 Gb/s: 13.2");
-    lab_add_mark(figure, feroce_whole(run, "xoff_25G"), 20.0, "document, 25 Gb/s: 20.0");
+    add_printed(figure);
     for (enum feroce_speed speed = FEROCE_10G; speed <= FEROCE_25G; speed++) {
         struct lab_series *series = lab_add_curve(run, speed == FEROCE_10G ? "10 Gb/s" : "25 Gb/s");
-        for (uint32_t xoff = 2000; xoff <= 50000; xoff += 3000) {
+        series->steps = true;
+        for (uint32_t frames = 0; frames <= FRAMES_MOST; frames++) {
+            const uint32_t xoff = frames == 0 ? 64 : frames * FRAME_BYTES;
             struct feroce_setup setup = feroce_setup_of(run, speed);
             setup.input.xoff_bytes = xoff;
             setup.input.xon_bytes = xoff / 2;
@@ -221,15 +231,16 @@ static void congestion(struct lab_run *run)
 
 static const struct lab_claim claims[] = {
     {.id = "FER-A8.two",
-     .reference = LAB_DERIVED,
+     .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "11.2: two boards fill each other's bubbles, which contradicts the document",
+     .source = "OC: two boards fill each other's bubbles, which contradicts the slides",
      .broken_by = "rival_extra=71 rival_bubble=0",
      .because = "a gap on every line cannot be filled"},
     {.id = "FER-A9",
      .reference = LAB_PRINTED,
      .ground = LAB_FITTED,
-     .source = "document: 13.2 us",
+     .given = "FER-A5",
+     .source = "Throughput and Latency with congestion, table: 13.2 us",
      .broken_by = "xoff_10G=6300",
      .because = "the queue is as long as the threshold allows",
      .not_reproduced =
@@ -238,43 +249,49 @@ static const struct lab_claim claims[] = {
     {.id = "FER-A10",
      .reference = LAB_PRINTED,
      .ground = LAB_FITTED,
-     .source = "document: 20.0 us",
-     .broken_by = "xoff_25G=43700",
+     .given = "FER-A5 FER-A6",
+     .source = "Throughput and Latency with congestion, table: 20.0 us",
+     .broken_by = "xoff_25G=25000 | xoff_25G=34000",
      .because = "the queue is as long as the threshold allows"},
     {.id = "FER-A11",
      .reference = LAB_PRINTED,
      .ground = LAB_MECHANISM,
-     .source = "document: 9.63 and 24.09 Gb/s",
+     .given = "FER-A3",
+     .source = "Throughput and Latency with congestion, table: 9.63 and 24.09 Gbps",
      .broken_by = "pfc=off buffer_bytes=65536",
-     .because = "packets are lost, and the board of 2024 sends none again"},
+     .because = "packets are lost, and the board of 2024 sends none again",
+     .not_reproduced =
+         "under congestion the slides' totals are 0.01 Gb/s below those of one board, and nothing "
+         "in the model takes this away: the line to the receiver never waits, so two boards reach "
+         "the 9.639 and 24.098 of one"},
     {.id = "FER-A12",
-     .reference = LAB_PRINTED,
+     .reference = LAB_IN_WORDS,
      .ground = LAB_MECHANISM,
-     .source = "document: should not change",
+     .source = "Throughput and Latency with congestion: total throughput should not change",
      .broken_by = "pfc=off buffer_bytes=65536",
      .because = "packets are lost, and the board of 2024 sends none again"},
     {.id = "FER-A12.lost",
-     .reference = LAB_PRINTED,
+     .reference = LAB_IN_WORDS,
      .ground = LAB_MECHANISM,
-     .source = "document: should not change",
+     .source = "Throughput and Latency with congestion: pause frames stall the TX stream; OC",
      .broken_by = "pfc=off buffer_bytes=65536",
      .because = "nothing stops the boards before the queue is full"},
     {.id = "FER-A16",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "each input is paused at the same threshold",
+     .source = "OC: each input is paused at the same threshold",
      .broken_by = "paused=one",
      .because = "one board is never paused, and takes more"},
     {.id = "FER-A17.total",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "the line to the receiver never waits",
+     .source = "OC: the line to the receiver never waits",
      .broken_by = "pfc=off buffer_bytes=65536",
      .because = "packets are lost, and the board of 2024 sends none again"},
     {.id = "FER-A17.each10",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "each input holds as much as its own threshold",
+     .source = "OC: each input holds as much as its own threshold",
      .broken_by = "pauser=receiver",
      .because = "one queue has one threshold, however many boards there are",
      .not_reproduced =
@@ -283,7 +300,7 @@ static const struct lab_claim claims[] = {
     {.id = "FER-A17.each25",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "each input holds as much as its own threshold",
+     .source = "OC: each input holds as much as its own threshold",
      .broken_by = "pauser=receiver",
      .because = "one queue has one threshold, however many boards there are"},
     FEROCE_SUM_CLAIMS("congestion"),
@@ -300,11 +317,14 @@ const struct lab_experiment feroce_congestion = {
     .run = congestion,
     .explains =
         "A switch that asks for pauses where an input holds too much loses nothing, and the line "
-        "to the receiver is as full as with one board: throughput does not change, as the document "
-        "says. Only the latency changes, by the bytes that the inputs hold. Their thresholds are "
-        "fitted: at 25 Gb/s 29,150 to 33,250 bytes give 20.5 us; at 10 Gb/s no threshold gives "
-        "13.2 us, since frames are counted whole. The number of boards, the switch, and who paused "
-        "are lost with the document's figure. Bubbles in the boards, the rival explanation of the "
+        "to the receiver is as full as with one board: throughput does not change, as the slides "
+        "say that it should not. (Their table has 0.01 Gb/s less than without congestion, which "
+        "the model has not.) Only the latency changes, by the bytes that the inputs hold. Their "
+        "thresholds are fitted: at 25 Gb/s 29,150 to 33,250 bytes give 20.5 us; at 10 Gb/s no "
+        "threshold gives 13.2 us, since frames are counted whole. The slides' texts say neither "
+        "the number of boards nor the switch; that two boards send and that the switch pauses "
+        "them, each input by itself, is our choice. Bubbles in the boards, the rival explanation "
+        "of the "
         "lost 1.7 points, would let two boards reach 9.80 and 24.5 Gb/s, which contradicts the "
-        "document.",
+        "slides. The boards are those of the slides, which send nothing twice.",
 };
