@@ -13,6 +13,21 @@ void feroce_sums_add(struct feroce_sums *sums, const struct feroce_machine *mach
     sums->bad_icrcs += receiver->bad_icrcs;
 }
 
+/* A load without an end of its own has to be acknowledged whole: else no rate is one. */
+static void expect_done(struct lab_run *run, const struct feroce_machine *machine,
+                        const struct feroce_result *result)
+{
+    if (result->done || machine->load.until_ps != 0) {
+        return;
+    }
+    uint64_t fewest = UINT64_MAX;
+    for (uint32_t i = 0; i < machine->load.senders; i++) {
+        fewest = machine->nodes[i].messages < fewest ? machine->nodes[i].messages : fewest;
+    }
+    lab_fail(run, "a board had %llu of its %u messages acknowledged; %llu packets were lost",
+             (unsigned long long)fewest, machine->load.messages, (unsigned long long)result->lost);
+}
+
 struct feroce_result feroce_run_in(struct lab_run *run, struct feroce_sums *sums,
                                    const struct feroce_setup *setup, const struct feroce_load *load)
 {
@@ -22,6 +37,7 @@ struct feroce_result feroce_run_in(struct lab_run *run, struct feroce_sums *sums
     }
     feroce_machine_run(machine);
     const struct feroce_result result = feroce_machine_result(machine);
+    expect_done(run, machine, &result);
     feroce_sums_add(sums, machine);
     feroce_machine_close(machine);
     return result;

@@ -244,7 +244,7 @@ static const struct lab_claim claims[] = {
      .broken_by = "xoff_10G=6300",
      .because = "the queue is as long as the threshold allows",
      .not_reproduced =
-         "an input holds whole frames of 4,158 bytes, so two boards wait 10.8, 14.2 or 21.1 us; "
+         "an input holds whole frames of 4,158 bytes, so two boards wait 10.9, 14.2 or 21.1 us; "
          "no threshold gives 13.2 within 5 %, and 14.2 is the nearest"},
     {.id = "FER-A10",
      .reference = LAB_PRINTED,
