@@ -73,6 +73,18 @@ const char *feroce_cm_arrival_name(enum feroce_cm_arrival arrival)
     return names[arrival];
 }
 
+/* The AETH that began it is told. */
+static void push_failed(struct feroce_board *board, uint32_t index)
+{
+    const uint8_t syndrome = board->table.contexts[index].first_syndrome;
+    push_event(board, (struct feroce_event){
+                          .kind = FEROCE_EVENT_FAILED,
+                          .index = index,
+                          .syndrome = syndrome != 0 ? syndrome : FEROCE_SYNDROME_LIMIT,
+                          .opcode = board->queues[index].refused,
+                      });
+}
+
 /* `udp_port`: where a host that opens listens. */
 static void apply(struct feroce_board *board, enum feroce_change change, uint32_t index,
                   uint16_t udp_port)
@@ -84,6 +96,10 @@ static void apply(struct feroce_board *board, enum feroce_change change, uint32_
         push_event(board, (struct feroce_event){
                               .kind = FEROCE_EVENT_OPENED, .index = index, .udp_port = udp_port});
     } else if (change == FEROCE_CHANGE_CLOSED) {
+        const struct feroce_window *window = &board->window.windows[index];
+        if (window->open && window->failed) {
+            push_failed(board, index); /* The reader has not come by to give it up. */
+        }
         feroce_window_close(&board->window, index);
         push_event(board, (struct feroce_event){.kind = FEROCE_EVENT_CLOSED, .index = index});
     }
@@ -287,13 +303,8 @@ static void make_packet(const struct feroce_board *board, uint32_t index,
 
 static void give_up(struct feroce_board *board, uint32_t index)
 {
-    struct feroce_context *context = &board->table.contexts[index];
     feroce_table_fail(&board->table, index, FEROCE_SYNDROME_LIMIT);
-    push_event(board, (struct feroce_event){.kind = FEROCE_EVENT_FAILED,
-                                            .index = index,
-                                            .syndrome = context->first_syndrome != 0
-                                                            ? context->first_syndrome
-                                                            : FEROCE_SYNDROME_LIMIT});
+    push_failed(board, index);
 }
 
 enum feroce_visit feroce_board_visit(struct feroce_board *board, struct instant now,
@@ -349,6 +360,7 @@ static enum feroce_arrival judge_roce(struct feroce_board *board, const uint8_t 
         board->table.contexts[index].acked = psn;
     } else if (arrival == FEROCE_ARRIVAL_FATAL && (syndrome & 0x60) == ROCE_AETH_NAK &&
                (syndrome & ROCE_AETH_VALUE_MASK) != 0) {
+        board->queues[index].refused = feroce_window_header(&board->window, index, psn)->opcode;
         feroce_table_fail(&board->table, index, syndrome);
     } else if (arrival == FEROCE_ARRIVAL_NAK && board->config.stack == FEROCE_STACK_2024) {
         board->queues[index].halted = true;

@@ -74,7 +74,7 @@ struct feroce_packet {
 enum feroce_event_kind {
     FEROCE_EVENT_OPENED,
     FEROCE_EVENT_CLOSED,
-    FEROCE_EVENT_FAILED, /* Given up: ERROR. */
+    FEROCE_EVENT_FAILED, /* Given up: ERROR. CLOSED follows at once if the peer was faster. */
     FEROCE_EVENT_META,   /* The generator of a queue pair gets an order. */
 };
 
@@ -82,6 +82,7 @@ struct feroce_event {
     enum feroce_event_kind kind;
     uint32_t index;
     uint8_t syndrome;  /* FAILED: the AETH that began it, or FEROCE_SYNDROME_LIMIT. */
+    uint8_t opcode;    /* FAILED by an AETH: the opcode of the packet that was refused. */
     uint16_t udp_port; /* OPENED: where the host that asked listens; 0: the board asked. */
     struct feroce_meta meta;
 };
@@ -107,6 +108,7 @@ const char *feroce_cm_arrival_name(enum feroce_cm_arrival arrival);
 struct feroce_queue {
     bool in_message;
     bool halted;
+    uint8_t refused; /* The opcode of the packet that the peer refused for good. */
     uint32_t stored; /* Bytes of the message so far. */
 };
 

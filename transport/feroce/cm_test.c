@@ -141,6 +141,37 @@ static void test_close(void **state)
     test_end(board);
 }
 
+/* A peer that refuses a packet and closes at once: that it was refused is told before that it was
+ * closed, and once. */
+static void test_refused_and_closed(void **state)
+{
+    (void)state;
+    for (uint32_t given_up = 0; given_up < 2; given_up++) {
+        struct feroce_board *board = begin(0);
+        struct feroce_event event;
+        test_open(board, 0);
+        drop_events(board);
+        test_store(board, 0, 1, test_at(0));
+        test_sent(board, test_at(0));
+        assert_int_equal(test_answer(board, 0, ROCE_NAK_INVALID_REQUEST, 0, test_at(0)),
+                         FEROCE_ARRIVAL_FATAL);
+        if (given_up != 0) {
+            test_silent(board, test_at(0));
+        }
+        const uint8_t opcode = feroce_window_header(&board->window, 0, psn_of(0))->opcode;
+        const struct feroce_cm close = close_of(0);
+        assert_int_equal(test_ask(board, &close).message.ack, FEROCE_ACK);
+        assert_true(feroce_board_next_event(board, &event));
+        assert_int_equal(event.kind, FEROCE_EVENT_FAILED);
+        assert_int_equal(event.syndrome, ROCE_NAK_INVALID_REQUEST);
+        assert_int_equal(event.opcode, opcode);
+        assert_true(feroce_board_next_event(board, &event));
+        assert_int_equal(event.kind, FEROCE_EVENT_CLOSED);
+        assert_false(feroce_board_next_event(board, &event));
+        test_end(board);
+    }
+}
+
 /* FER-14: with the RTL's mistake NO_QP and NAK go to whom the last reply went, with its fields. */
 static void test_stale_error(void **state)
 {
@@ -416,12 +447,19 @@ static void test_states(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ignored), cmocka_unit_test(test_open_all),
-        cmocka_unit_test(test_close),   cmocka_unit_test(test_stale_error),
-        cmocka_unit_test(test_modify),  cmocka_unit_test(test_meta),
-        cmocka_unit_test(test_busy),    cmocka_unit_test(test_events_are_bounded),
-        cmocka_unit_test(test_master),  cmocka_unit_test(test_master_fails),
-        cmocka_unit_test(test_context), cmocka_unit_test(test_states),
+        cmocka_unit_test(test_ignored),
+        cmocka_unit_test(test_open_all),
+        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_refused_and_closed),
+        cmocka_unit_test(test_stale_error),
+        cmocka_unit_test(test_modify),
+        cmocka_unit_test(test_meta),
+        cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_events_are_bounded),
+        cmocka_unit_test(test_master),
+        cmocka_unit_test(test_master_fails),
+        cmocka_unit_test(test_context),
+        cmocka_unit_test(test_states),
     };
     return cmocka_run_group_tests_name("feroce_cm", tests, NULL, NULL);
 }

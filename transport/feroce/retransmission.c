@@ -171,6 +171,12 @@ bool feroce_window_store(struct feroce_retransmission *unit, uint32_t index,
     return true;
 }
 
+const struct feroce_header *feroce_window_header(const struct feroce_retransmission *unit,
+                                                 uint32_t index, struct psn psn)
+{
+    return &unit->headers[slot_of(unit, index, psn)];
+}
+
 /* -- Answers ------------------------------------------------------------------------------------*/
 
 const char *feroce_arrival_name(enum feroce_arrival arrival)

@@ -105,6 +105,10 @@ MUST_USE bool feroce_window_store(struct feroce_retransmission *unit, uint32_t i
                                   const struct feroce_header *header, const uint8_t *payload,
                                   struct instant now);
 
+/* The header in the slot of this PSN: the packet's, as long as it is not acknowledged. */
+const struct feroce_header *feroce_window_header(const struct feroce_retransmission *unit,
+                                                 uint32_t index, struct psn psn);
+
 /* The effect of an acknowledgement. */
 enum feroce_arrival {
     FEROCE_ARRIVAL_ACK,      /* CPL moved. */
