@@ -81,6 +81,12 @@ enum feroce_supply feroce_stream_begin(struct feroce_stream *stream,
 void feroce_stream_fill(struct feroce_stream *stream, const struct feroce_source *source,
                         uint8_t *out, uint32_t bytes);
 
+/* -- Refusals (feroce_board_refusal.c) ----------------------------------------------------------*/
+
+/* Prints, in parentheses, what the AETH of a packet of this opcode means and asks; the messages have
+ * `bytes` bytes. Nothing for other AETHs. */
+void feroce_print_refusal(uint8_t syndrome, uint8_t opcode, uint32_t pmtu, uint32_t bytes);
+
 /* -- The process (feroce_board_run.c) -----------------------------------------------------------*/
 
 /* Returns the exit status. */

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "drivers/system/clock.h"
 #include "tools/feroce_board.h"
 
@@ -177,6 +178,16 @@ static uint32_t count_open(const struct run *run)
     return open;
 }
 
+/* Those that a host may still close, given up or not. */
+static uint32_t count_left(const struct run *run)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < run->board.config.window.qps; i++) {
+        left += run->board.table.contexts[i].state != FEROCE_RESET;
+    }
+    return left;
+}
+
 static void tell_unreadable(struct run *run, uint32_t index, int reason)
 {
     const char *path = run->source.path;
@@ -203,6 +214,15 @@ static void on_opened(struct run *run, const struct feroce_event *event, struct 
     start_those_wished(run, index, now);
 }
 
+static void tell_refusal(const struct run *run, uint32_t index, uint8_t syndrome, uint8_t opcode)
+{
+    printf("queue pair %u: given up: refused by the receiver, AETH 0x%02x",
+           FEROCE_FIRST_QPN + index, syndrome);
+    feroce_print_refusal(syndrome, opcode, run->board.config.window.pmtu,
+                         run->streams[index].message.length);
+    printf("\n");
+}
+
 static void on_ended(struct run *run, const struct feroce_event *event)
 {
     const uint32_t qpn = FEROCE_FIRST_QPN + event->index;
@@ -219,12 +239,7 @@ static void on_ended(struct run *run, const struct feroce_event *event)
         printf("queue pair %u: given up: no progress after %u tries\n", qpn,
                run->wishes->board.window.retry_limit + 1u);
     } else {
-        printf("queue pair %u: given up: refused by the receiver, AETH 0x%02x%s\n", qpn,
-               event->syndrome,
-               event->syndrome == ROCE_NAK_REMOTE_ACCESS     ? " (remote access error)"
-               : event->syndrome == ROCE_NAK_INVALID_REQUEST ? " (invalid request: is its path "
-                                                               "MTU the board's --pmtu?)"
-                                                             : "");
+        tell_refusal(run, event->index, event->syndrome, event->opcode);
     }
 }
 
@@ -271,6 +286,23 @@ static bool send_messages(struct run *run, struct instant now)
     return any;
 }
 
+/* The board of 2024 begins no further message, but it gives no queue pair up. */
+static void take_answer(struct run *run, const struct feroce_datagram *datagram, struct instant now)
+{
+    const enum feroce_arrival arrival = feroce_board_on_roce(
+        &run->board, datagram->bytes, datagram->count, datagram->icrc_is_right, now);
+    if (arrival != FEROCE_ARRIVAL_NAK || run->board.config.stack != FEROCE_STACK_2024 ||
+        datagram->bytes[ROCE_BTH_BYTES] == ROCE_NAK_PSN_SEQUENCE ||
+        (datagram->bytes[ROCE_BTH_BYTES] & ROCE_AETH_KIND_MASK) != ROCE_AETH_NAK) {
+        return;
+    }
+    const struct psn psn = psn_of(load_be32(datagram->bytes + 8));
+    run->failed++;
+    end_progress(run);
+    tell_refusal(run, 0, datagram->bytes[ROCE_BTH_BYTES],
+                 feroce_window_header(&run->board.window, 0, psn)->opcode);
+}
+
 static bool receive_some(struct run *run, struct instant now)
 {
     struct feroce_datagram datagram;
@@ -278,8 +310,7 @@ static bool receive_some(struct run *run, struct instant now)
     while (count < ROUND_MAX && feroce_port_receive(run->port, now, &datagram)) {
         count++;
         if (!datagram.is_cm) {
-            (void)feroce_board_on_roce(&run->board, datagram.bytes, datagram.count,
-                                       datagram.icrc_is_right, now);
+            take_answer(run, &datagram, now);
             continue;
         }
         const uint64_t suspects = run->board.cm_version_suspect;
@@ -448,7 +479,7 @@ static bool has_ended(struct run *run, struct instant now)
     if (run->done.ns == 0) {
         run->done = now;
     }
-    return run->open == 0 || now.ns - run->done.ns >= LINGER_NS;
+    return count_left(run) == 0 || now.ns - run->done.ns >= LINGER_NS;
 }
 
 /* The board's own request is answered, or was given up. */
@@ -514,10 +545,14 @@ static int end(struct run *run)
 {
     const struct feroce_port_counters *port = feroce_port_counters(run->port);
     end_progress(run);
-    printf("%llu messages of %llu bytes, %llu packets, %llu of them again\n",
+    printf("%llu messages of %llu bytes, %llu packets, %llu of them again",
            (unsigned long long)run->board.messages, (unsigned long long)bytes_stored(run),
            (unsigned long long)run->board.window.sent,
            (unsigned long long)run->board.window.resent);
+    if (run->board.window.rnr_rewinds > 0) { /* Without a word it would look like loss. */
+        printf(" (receiver not ready: %llu)", (unsigned long long)run->board.window.rnr_rewinds);
+    }
+    printf("\n");
     if (port->refused > 0) {
         fprintf(stderr, "nonic: the system refused %llu datagrams: %s%s\n",
                 (unsigned long long)port->refused, strerror(port->refused_why),

@@ -19,7 +19,9 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define IDLE_NS   UINT64_C(100000000)
 #define RING_NS   UINT64_C(50000) /* Between two looks at memory that is written silently. */
-#define ROUND_MAX 64              /* Messages until data is looked at. */
+/* From a failure to CLOSE: the device's NAK, which says why, comes first. */
+#define REFUSAL_NS UINT64_C(20000000)
+#define ROUND_MAX  64 /* Messages until data is looked at. */
 
 static volatile sig_atomic_t interrupts;
 
@@ -215,6 +217,9 @@ static void take_data(struct receiver *receiver)
         struct stream *stream = &receiver->streams[i];
         if (stream->is_open && !stream_take(stream, &receiver->wishes)) {
             stream->is_open = false;
+            stream->failed_ns = receive_now_ns();
+        } else if (stream->failed_ns != 0 && receive_now_ns() - stream->failed_ns >= REFUSAL_NS) {
+            stream->failed_ns = 0;
             stream_close(receiver, stream);
         } else if (stream->is_open && is_enough(receiver, stream)) {
             stream_close(receiver, stream);
@@ -248,6 +253,7 @@ static void sleep_for(struct receiver *receiver, const sigset_t *signals)
     }
     for (uint32_t i = 0; i < streams; i++) {
         most = receiver->streams[i].is_open && receiver->streams[i].has_more ? 0 : most;
+        most = receiver->streams[i].failed_ns != 0 && most > REFUSAL_NS ? REFUSAL_NS : most;
     }
     most = deadline <= at ? 0 : deadline - at < most ? deadline - at : most;
     const struct timespec time = {.tv_nsec = (long)most};

@@ -55,11 +55,15 @@ struct stream {
     struct ibv_mr *mr;
     struct ibv_qp *qp; /* NULL: none. */
     uint32_t qpn;      /* The last one's. */
+    uint32_t path_mtu; /* Bytes. */
+    /* The event that said why a packet was refused; IBV_EVENT_COMM_EST: none has. */
+    enum ibv_event_type refusal;
     uint8_t *memory;
     size_t memory_bytes;
-    bool is_open;    /* RTS: data may come. */
-    bool is_closing; /* CLOSE was asked for. */
-    bool has_more;   /* Perhaps: not all that came has been taken. */
+    bool is_open;       /* RTS: data may come. */
+    bool is_closing;    /* CLOSE was asked for. */
+    uint64_t failed_ns; /* When it failed, and CLOSE has to wait; 0: it has not. */
+    bool has_more;      /* Perhaps: not all that came has been taken. */
     struct feroce_side remote;
     uint32_t offset;              /* Where the next WRITE begins. */
     uint64_t written, immediates; /* Messages that were written, and completions of them. */

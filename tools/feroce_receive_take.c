@@ -2,13 +2,15 @@
  *
  * feroce_receive_take - messages out of completions, and out of memory that was written.
  */
+#include <poll.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "tools/feroce_receive.h"
 
 #define COMPLETIONS 32
-#define TAKEN_MAX   64 /* At a time: the sender may be faster than we are. */
+#define EVENT_MS    200 /* For this time an event may come after the completion. */
+#define TAKEN_MAX   64  /* At a time: the sender may be faster than we are. */
 
 static bool is_enough(const struct stream *stream, const struct wishes *wishes)
 {
@@ -106,13 +108,67 @@ static bool take_immediate(struct stream *stream, const struct wishes *wishes, u
     return true;
 }
 
+/* -- Failures -----------------------------------------------------------------------------------*/
+
+/* Each event belongs to the stream whose queue pair it names. */
+static void take_device_events(struct ibv_context *context)
+{
+    struct ibv_async_event event;
+    while (ibv_get_async_event(context, &event) == 0) {
+        if (event.event_type == IBV_EVENT_QP_REQ_ERR ||
+            event.event_type == IBV_EVENT_QP_ACCESS_ERR || event.event_type == IBV_EVENT_QP_FATAL) {
+            struct stream *stream = event.element.qp->qp_context;
+            stream->refusal = event.event_type;
+        }
+        ibv_ack_async_event(&event);
+    }
+}
+
+/* Receives are flushed where a packet was refused that took none. The event may come after them. */
+static void name_refusal(struct stream *stream)
+{
+    struct ibv_context *context = stream->qp->context;
+    struct pollfd wakes = {.fd = context->async_fd, .events = POLLIN};
+    for (int i = 0; i < 2 && stream->refusal == IBV_EVENT_COMM_EST; i++) {
+        (void)poll(&wakes, 1, i * EVENT_MS);
+        take_device_events(context);
+    }
+    if (stream->refusal == IBV_EVENT_QP_REQ_ERR) {
+        snprintf(
+            stream->error, ERROR_BYTES,
+            "a packet was refused: invalid request; is the front end's --pmtu the path MTU %u?",
+            stream->path_mtu);
+    } else if (stream->refusal == IBV_EVENT_QP_ACCESS_ERR) {
+        snprintf(stream->error, ERROR_BYTES,
+                 "a WRITE was refused: remote access error; its R_Key or address is not ours");
+    } else if (stream->refusal == IBV_EVENT_QP_FATAL) {
+        snprintf(stream->error, ERROR_BYTES, "the queue pair failed: %s",
+                 ibv_event_type_str(stream->refusal));
+    }
+}
+
+static void name_failure(struct stream *stream, const struct wishes *wishes,
+                         const struct ibv_wc *completion)
+{
+    if (completion->status == IBV_WC_WR_FLUSH_ERR) {
+        name_refusal(stream);
+    } else if (completion->status == IBV_WC_LOC_LEN_ERR && !wishes->write_ring) {
+        snprintf(stream->error, ERROR_BYTES,
+                 "a receive failed: local length error: a message is longer than --buf-size %u",
+                 wishes->buf_size);
+    }
+    if (stream->error[0] == '\0') {
+        snprintf(stream->error, ERROR_BYTES, "a receive failed: %s",
+                 ibv_wc_status_str(completion->status));
+    }
+}
+
 static bool take_completion(struct stream *stream, const struct wishes *wishes,
                             const struct ibv_wc *completion)
 {
     if (completion->status != IBV_WC_SUCCESS) {
         if (stream->error[0] == '\0') {
-            snprintf(stream->error, ERROR_BYTES, "a receive failed: %s",
-                     ibv_wc_status_str(completion->status));
+            name_failure(stream, wishes, completion);
         }
         return false;
     }

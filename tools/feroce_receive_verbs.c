@@ -110,6 +110,9 @@ bool device_open(struct device *device, const struct wishes *wishes, char *error
         snprintf(error, ERROR_BYTES, "port 1 of the device is not active, or no Ethernet");
         return false;
     }
+    if (fcntl(device->context->async_fd, F_SETFL, O_NONBLOCK) != 0) {
+        return fail(error, "the device's events");
+    }
     device->mtu = device->port.active_mtu;
     for (uint32_t code = 0; wishes->pmtu != 0 && code < 5; code++) {
         device->mtu = wishes->pmtu == 256u << code ? (enum ibv_mtu)(code + 1) : device->mtu;
@@ -181,6 +184,7 @@ static bool enter_init(struct stream *stream)
 bool stream_make(struct stream *stream, const struct wishes *wishes, char *error)
 {
     struct ibv_qp_init_attr init = {
+        .qp_context = stream,
         .send_cq = stream->cq,
         .recv_cq = stream->cq,
         .cap = {.max_send_wr = 1,
@@ -206,6 +210,8 @@ bool stream_make(struct stream *stream, const struct wishes *wishes, char *error
     stream->immediates = 0;
     stream->is_open = false;
     stream->is_closing = false;
+    stream->refusal = IBV_EVENT_COMM_EST;
+    stream->failed_ns = 0;
     feroce_checker_open(&stream->checker);
     return true;
 }
@@ -274,6 +280,7 @@ bool stream_connect(struct stream *stream, const struct device *device,
         return fail(error, "the queue pair does not connect");
     }
     stream->remote = *remote;
+    stream->path_mtu = 128u << device->mtu;
     stream->is_open = true;
     return true;
 }
