@@ -322,6 +322,14 @@ void feroce_machine_run(struct feroce_machine *machine)
 static void check(struct feroce_machine *machine)
 {
     const struct feroce_receiver *receiver = &machine->receiver;
+    uint64_t acked = 0;
+    for (uint32_t i = 0; i < machine->load.senders; i++) {
+        acked += machine->nodes[i].acked_bytes;
+    }
+    if (acked > receiver->compared) {
+        lab_fail(machine->run, "%llu bytes were acknowledged, and %llu compared",
+                 (unsigned long long)acked, (unsigned long long)receiver->compared);
+    }
     if (receiver->failures > 0) {
         lab_fail(machine->run, "%llu receives failed", (unsigned long long)receiver->failures);
     }
@@ -337,7 +345,10 @@ void feroce_machine_close(struct feroce_machine *machine)
     check(machine);
     for (uint32_t i = 0; i < machine->load.senders; i++) {
         lab_note(machine->run, machine->nodes[i].acked_bytes);
+        lab_note(machine->run, machine->nodes[i].resent);
     }
+    lab_note(machine->run, machine->lost + machine->withheld);
+    lab_note(machine->run, machine->receiver.wrong);
     feroce_watch_close(machine->watch);
     lab_world_end(machine->run, &machine->sim, machine->trace, machine->capture);
     for (uint32_t i = 0; i < machine->load.senders; i++) {
