@@ -220,8 +220,8 @@ static void test_claims(void **state)
     }
 }
 
-/* An experiment that a document's machine runs in writes a trace with something in it: the run fails
- * if it does not (lab_world_end). */
+/* The first experiment of each document in which its machine runs: its trace has something in it,
+ * or the run fails (lab_world_end). */
 static void test_traces(void **state)
 {
     (void)state;

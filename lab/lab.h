@@ -79,29 +79,29 @@ struct lab_parameter {
         name, unit, LAB_IS_WHOLE, value, least, most, NULL, row, source, what                      \
     }
 
-/* -- Claims --------------------------------------------------------------------------------------
- *
- * An experiment makes claims about its document before it runs, and each row belongs to one claim.
- * A claim that nothing could break says nothing. So it names the settings that must put each of its
- * rows out of tolerance, and `nonic lab falsify` tries them. */
-
 /* -- Documents -----------------------------------------------------------------------------------
  *
- * A source is one or several places, with "; " between two, each perhaps with a comma or a colon and
- * words behind it. A place begins with a word of `sections`, with the name of one of `others`, or is
- * "OC". So a reader finds it in a text that he can get. */
+ * A source is one place or several, with "; " between two. Words may follow a place, behind a
+ * comma, a colon or a space. A place begins with a word of `sections`, with the name of one of
+ * `others`, or is "OC". So a reader finds it in a text that he can get. */
 
 struct lab_document {
     const char *title;
     const char *sections; /* Numbers and words ("5.3.4", "figure"), with a space between two. */
     const char *const *others; /* "NAME: full title" of other sources; the last one is NULL. */
-    const char *note; /* Sentences for the reader of its rows, above them. NULL: none. */
+    const char *note;          /* Sentences for the reader of its rows, above them. NULL: none. */
 };
 
 /* Whether each place of a source is one of the document's, or one of the others. If not, the first
  * that is not is copied to `wrong`. */
 bool lab_source_is_known(const struct lab_document *document, const char *source, char *wrong,
                          size_t bytes);
+
+/* -- Claims --------------------------------------------------------------------------------------
+ *
+ * An experiment makes claims about its document before it runs, and each row belongs to one claim.
+ * A claim that nothing could break says nothing. So it names the settings that must put each of its
+ * rows out of tolerance, and `nonic lab falsify` tries them. */
 
 enum lab_reference {
     LAB_PRINTED,   /* The document prints this numeral. */

@@ -83,8 +83,8 @@ void feroce_stream_fill(struct feroce_stream *stream, const struct feroce_source
 
 /* -- Refusals (feroce_board_refusal.c) ----------------------------------------------------------*/
 
-/* Prints, in parentheses, what the AETH of a packet of this opcode means and asks; the messages have
- * `bytes` bytes. Nothing for other AETHs. */
+/* Prints, in parentheses, what the AETH of a packet of this opcode means and asks; the messages
+ * have `bytes` bytes. Nothing for other AETHs. */
 void feroce_print_refusal(uint8_t syndrome, uint8_t opcode, uint32_t pmtu, uint32_t bytes);
 
 /* -- The process (feroce_board_run.c) -----------------------------------------------------------*/

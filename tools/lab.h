@@ -113,8 +113,8 @@ int lab_falsify(const struct lab_experiment *const *experiments, uint32_t count,
 
 /* -- The report (lab_report.c, lab_figure.c) ----------------------------------------------------*/
 
-/* Makes the folder if it is not there, and writes an .svg and a .csv for each figure of a run. False,
- * and why, if it cannot. */
+/* Makes the folder if it is not there, and writes an .svg and a .csv for each figure of a run.
+ * False, and why, if it cannot. */
 bool lab_draw_figures(const char *directory, const struct lab_run *run, char *error,
                       size_t error_bytes);
 /* Writes report.html of those runs that are finished, and whose figures are drawn. The file is

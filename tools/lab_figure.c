@@ -13,7 +13,7 @@
 
 #define PRINTED "printed by the document"
 
-/* Of a drawing without its legend; of a letter, and of a line of the legend. Pixels. */
+/* Sizes in pixels: a drawing without its legend, a letter, a line of the legend. */
 enum {
     WIDTH = 760,
     HEIGHT = 420,
@@ -261,7 +261,7 @@ static void write_height(FILE *to, const struct lab_figure *axes, struct span he
     }
 }
 
-/* The legend has as many columns as its longest name leaves room for, below the name of the axis. */
+/* The legend has as many columns as its longest name has room for, below the name of the axis. */
 static uint32_t key_rows(const struct lab_run *run, uint32_t figure, uint32_t *columns)
 {
     size_t longest = strlen(PRINTED);

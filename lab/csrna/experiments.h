@@ -9,7 +9,7 @@
 #include "lab/csrna/machine.h"
 #include "lab/lab.h"
 
-#define CSRNA_MILLION  1e6
+#define CSRNA_MILLION 1e6
 /* The part of a round over the connections that is measured: a sixth of 51,200 fills every cache
  * several times over. */
 #define CSRNA_PART (1.0 / 6)
@@ -18,7 +18,7 @@
 #define CSRNA_EXPERIMENT(symbol, title, says, depends, list, is_quick, function, why)              \
     const struct lab_experiment symbol = {                                                         \
         .name = title,                                                                             \
-        .document = &csrna_document,                                                                \
+        .document = &csrna_document,                                                               \
         .what = says,                                                                              \
         .parameters = csrna_parameters,                                                            \
         .parameter_count = CSRNA_PARAMETER_COUNT,                                                  \

@@ -14,7 +14,7 @@ extern const struct lab_document exanest_document;
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
 #define EXANEST_COMMON                                                                             \
-    .document = &exanest_document, .parameters = exanest_parameters,                                \
+    .document = &exanest_document, .parameters = exanest_parameters,                               \
     .parameter_count = EXANEST_PARAMETER_COUNT
 #define EXANEST_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
 

@@ -31,7 +31,7 @@ struct feroce_result {
     double latency_us;     /* Mean, from a message's last bit on the line to its ACK. */
     double least_fairness; /* Jain's index of each window. */
     uint64_t packets;      /* Sent first, by all boards. */
-    uint64_t frame_bytes, payload_bytes; /* Of all packets of data. */
+    uint64_t frame_bytes, payload_bytes; /* All packets of data count. */
     uint64_t resent, lost;               /* Lost: by lines, switch, and for the load's sake. */
     uint64_t end_ps;
 };

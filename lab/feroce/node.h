@@ -94,7 +94,7 @@ struct feroce_node {
     /* Counters and times of its work. */
     uint64_t messages, acked_bytes, acks;
     uint64_t packets, resent;
-    uint64_t frame_bytes, payload_bytes; /* Of these packets, without preamble and gap. */
+    uint64_t frame_bytes, payload_bytes; /* Without preamble and gap. */
     uint64_t last_ack_ps, last_nak_ps, first_resend_ps, failed_ps;
     uint64_t oldest_resends; /* Packets sent again whose PSN is CPL + 1. */
     uint64_t unresolved, arp_requests;

@@ -19,7 +19,7 @@ struct level {
 struct state {
     uint32_t track;
     enum feroce_state state;
-    uint64_t number; /* Of the host's queue pair; in ERROR the syndrome. */
+    uint64_t number; /* The host's queue pair; in ERROR the syndrome. */
     uint64_t since_ps;
 };
 

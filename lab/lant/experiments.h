@@ -13,7 +13,7 @@ extern const struct lab_document lant_document;
 extern const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT];
 
 #define LANT_COMMON                                                                                \
-    .document = &lant_document, .parameters = lant_parameters,            \
+    .document = &lant_document, .parameters = lant_parameters,                                     \
     .parameter_count = LANT_PARAMETER_COUNT
 #define LANT_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
 

@@ -176,8 +176,8 @@ static double latency_of(struct lab_run *run, struct feroce_sums *sums,
     return feroce_run_in(run, sums, setup, &load).latency_us;
 }
 
-/* Stairs: an input holds whole frames, so it is another step with each of them. The first frame of a
- * message is the longest. */
+/* Stairs: an input holds whole frames, so it is another step with each of them. The first frame
+ * of a message is the longest. */
 static void threshold_figure(struct lab_run *run, struct feroce_sums *sums)
 {
     struct lab_figure *figure =
