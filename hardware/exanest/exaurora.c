@@ -31,7 +31,7 @@ struct exanest_line exanest_line_aurora(uint32_t link_mbps)
 struct exanest_serializer_config exanest_serializer_default(void)
 {
     return (struct exanest_serializer_config){
-        .line = exanest_line_gap(EXANEST_LINK_GAP, EXANEST_DATAPATH_MHZ, EXANEST_LINK_MBPS),
+        .line = exanest_line_aurora(EXANEST_LINK_MBPS),
         .header_room = EXANEST_HEADER_ROOM,
         .fall_through = EXANEST_FIFO_FALL_THROUGH,
     };

@@ -12,7 +12,8 @@
  *            piece says how many picoseconds it needs.
  * Units      128-bit words; on the line 64-bit ones; picoseconds.
  * Limits     EXANEST_FIFO_WORDS words at each end.
- * Source     Xirouchakis 6.3; specification 2.7, 6.4 (the two models of the line), C-8, C-9.
+ * Source     Xirouchakis 6.3; PG074 (the coding of Aurora 64B/66B); specification 2.7, 6.4 (two
+ *            models of the line), C-8, C-9.
  *
  * The world joins the halves of a link: when the line is free it asks exanest_serializer_next for a
  * piece, gives it to the other end's deserializer `sent_ps` and the wire's latency later, and asks
@@ -41,7 +42,6 @@
 #define EXANEST_HEADER_ROOM    18u /* Words that are free when a header is taken (6.3). */
 #define EXANEST_WATERMARK      72u /* Words (6.3): XOFF when so few are free, XON when in use. */
 #define EXANEST_LINK_MBPS      10000u
-#define EXANEST_LINK_GAP       3u /* Datapath cycles of dead time per packet (7; 6.4). */
 #define EXANEST_DATAPATH_MHZ   150u
 #define EXANEST_FLOW_PS        12800u /* Our choice (2.7): until a flow-control word has left. */
 #define EXANEST_AURORA_BLOCKS  4992u  /* Clock compensation takes 8 of this number (PG074). */
@@ -97,7 +97,7 @@ struct exanest_serializer {
     struct exanest_fifo fifo;
 };
 
-/* 10 Gb/s, `gap` with 3 cycles. */
+/* 10 Gb/s, `aurora`: the document names the core (6.3). */
 struct exanest_serializer_config exanest_serializer_default(void);
 void exanest_serializer_init(struct exanest_serializer *serializer,
                              const struct exanest_serializer_config *config);

@@ -169,7 +169,7 @@ static void test_flow_words(void **state)
     exanest_serializer_on_flow(&serializer, 0x85);
     assert_int_equal(serializer.wrong_flows, 1);
     assert_true(exanest_serializer_next(&serializer, 1, &piece));
-    assert_int_equal(piece.sent_ps, 6400);
+    assert_int_equal(piece.sent_ps, 6600); /* A block of 66 bits at 10 Gb/s, */
     exanest_serializer_on_flow(&serializer, EXANEST_FLOW_XOFF);
     assert_false(exanest_serializer_next(&serializer, 1, &piece)); /* Inside a word. */
     exanest_serializer_send_flow(&serializer, EXANEST_FLOW_XOFF);
@@ -180,7 +180,7 @@ static void test_flow_words(void **state)
     assert_true(exanest_serializer_next(&serializer, 1, &piece));
     assert_true(!piece.is_flow && piece.last && piece.halves == 1);
     assert_int_equal(piece.words[0], packet.beats[0].word.high);
-    assert_int_equal(piece.free_ps, 6400 + 20000);
+    assert_int_equal(piece.free_ps, 2 * 6600); /* and a separator behind the packet. */
     assert_false(exanest_serializer_due(&serializer));
 }
 

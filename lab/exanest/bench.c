@@ -62,7 +62,8 @@ static void receive(struct exanest_bench *bench, uint64_t now_ps)
     bench->taken++;
     const uint64_t cycle_ps = sim_clock_at(bench->clock, 1);
     const uint64_t without_ps = now_ps - bench->taken_ps;
-    const uint64_t word_ps = exanest_bench_word_ps(bench);
+    const uint64_t line_ps = exanest_bench_word_ps(bench);
+    const uint64_t word_ps = bench->config.take_ps > line_ps ? bench->config.take_ps : line_ps;
     if (bench->taken_ps != 0 && without_ps > word_ps + cycle_ps) {
         bench->bubbles++;
         if (without_ps - word_ps > bench->bubble_ps) {

@@ -9,7 +9,7 @@
 #include "lab/exanest/program.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT 59
+#define EXANEST_PARAMETER_COUNT 60
 extern const struct lab_document exanest_document;
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
@@ -23,15 +23,15 @@ struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x,
                                                 uint32_t z);
 #define EXANEST_USES                                                                               \
     "datapath link line gap wire watermark slots scheduler read idle write_blocks read_blocks "    \
-    "block_cost lookup reads_at_once cut drains responses "
+    "block_cost lookup reads_at_once cut drains responses notification "
 
 /* The parameter `link` in Mb/s. */
 uint32_t exanest_link_mbps(struct lab_run *run);
 
-/* The two models of the line (specification 6.4), as the words of `line`. */
+/* The two models of the line, as the words of `line`. */
 enum exanest_line_model {
-    EXANEST_LINE_GAP,
     EXANEST_LINE_AURORA,
+    EXANEST_LINE_GAP,
 };
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
                                     uint32_t mbps);
@@ -41,8 +41,8 @@ struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap,
 #define EXANEST_STREAM_BITS (EXANEST_PAYLOAD_BYTES_MAX * 8.0)
 double exanest_gap_packet_ns(double gbps, double dead_ns);
 double exanest_aurora_packet_ns(double gbps);
-/* The value of the parameter `coded`. */
-enum exanest_line_model exanest_coded(struct lab_run *run);
+/* The value of the parameter `other_line`. */
+enum exanest_line_model exanest_other_line(struct lab_run *run);
 /* The routers of such a machine: their parameters are EXANEST_ROUTER_USES. */
 void exanest_set_router(struct lab_run *run, struct exanest_machine_config *config);
 #define EXANEST_ROUTER_USES "router_gap router_latency "

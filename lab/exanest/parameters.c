@@ -8,35 +8,55 @@
 
 const struct lab_document exanest_document = {
     .title = "Xirouchakis 2020, ExaNeSt's RDMA engine",
+    .sections =
+        "1 1.1 1.2 2 2.1 2.2 2.3 3 3.1 3.2 3.2.1 3.2.2 3.2.3 3.2.4 4 4.1 4.1.1 4.1.2 5 5.1 5.2 "
+        "5.3 5.3.1 5.3.1.1 5.3.1.2 5.3.2 5.3.3 5.3.4 5.3.5 6 6.1 6.2 6.3 6.4 6.5 7 7.1 8 "
+        "abstract figure table",
+    .others =
+        (const char *const[]){
+            "PG074: AMD Xilinx, Aurora 64B/66B LogiCORE IP Product Guide, PG074",
+            "OSU: Ohio State University, OSU micro-benchmarks of MPI (osu_bw, osu_latency)",
+            "Ploumidis2019: M. Ploumidis and others, Software and Hardware Co-design for Low-Power "
+            "HPC Platforms, ISC 2019 workshops, LNCS 11887, abstract",
+            "Ploumidis2023: M. Ploumidis and others, The ExaNeSt Prototype: Evaluation of "
+            "Efficient HPC Communication Hardware in an ARM-based Multi-FPGA Rack, 2023, arXiv "
+            "2307.09371, abstract",
+            NULL,
+        },
 };
 
 const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
-    LAB_WHOLE("datapath", "MHz", 150, 10, 1000, "3; Abstract: up to 200", "clock of the datapath"),
-    LAB_REAL("link", "Gb/s", 10, 0.1, 100, "6.3; 16 are possible", "rate of a serial link"),
-    LAB_WORD("line", "gap aurora", "specification 6.4",
-             "what a packet takes of a link beside its words: dead cycles of the datapath; or the "
-             "blocks of 64B/66B coding, a separator and clock compensation"),
-    LAB_FITTED_WHOLE("EXA-A2", "gap", "cycles", 3, 0, 100, "7, read as dead time of the wire",
-                     "line=gap: dead time behind a packet"),
-    LAB_REAL("wire", "us", 0.42, 0, 100, "OC: of the printed 0.5 us of a transceiver",
-             "latency of transceivers and wire, one way"),
+    LAB_WHOLE("datapath", "MHz", 150, 10, 1000, "3: 150 MHz; abstract: up to 200",
+              "clock of the datapath"),
+    LAB_REAL("link", "Gb/s", 10, 0.1, 100, "6.3: 10 Gb/s, of 16 possible ones",
+             "rate of a serial link"),
+    LAB_WORD("line", "aurora gap", "6.3: Aurora 64B/66B; PG074: blocks, separator, compensation",
+             "what a packet takes of a link beside its words: the 66th bits of its blocks, a "
+             "separator and clock compensation; or dead cycles of the datapath"),
+    LAB_WHOLE("gap", "cycles", 3, 0, 100, "7: \"extra 3 clock cycles\", read as dead time",
+              "line=gap: dead time behind a packet"),
+    LAB_REAL("wire", "us", 0.42, 0, 100,
+             "OC: with a FIFO of 0.02 us at each end it is the \"almost 0.5us\" of 7",
+             "latency of transceivers and wire without their FIFOs, one way"),
     LAB_WHOLE("watermark", "words", 72, 1, 127, "6.3",
               "XOFF when so few are free, XON when in use"),
     LAB_WHOLE("slots", "", 8, 1, 16, "5.3.4", "packets that an output buffer holds"),
     LAB_WHOLE("scheduler", "cycles", 5, 5, 200, "OC: 40 / 8 slots", "what a packet occupies it"),
     LAB_WHOLE("read", "cycles", 40, 1, 1000, "5.1: up to 40", "until memory answers a read"),
     LAB_WHOLE("idle", "cycles", 2, 0, 8, "3.2.2", "between two packets of a crossbar's output"),
-    LAB_WHOLE("write_blocks", "", 4, 1, 1024, "OC: any amount (4.1.1)",
+    LAB_WHOLE("write_blocks", "", 4, 1, 1024, "OC: any amount; 4.1.1",
               "blocks of a write that may be outstanding"),
     LAB_WHOLE("read_blocks", "", 4, 1, 1024, "OC", "blocks of a read that may be outstanding"),
     LAB_REAL("block_cost", "us", 2, 0, 1000, "OC", "what a block and its response cost the R5"),
     LAB_WHOLE("reads_at_once", "", 0, 0, 64, "OC",
               "reads of memory that may be under way; 0: any number"),
-    LAB_WORD("cut", "destination source", "4.1.1", "whose 256-byte lines packets end at"),
+    LAB_WORD("cut", "destination source", "5.3.2", "whose 256-byte lines packets end at"),
     LAB_WORD("drains", "off on", "OC", "whether a block is sent whole before the next one's turn"),
-    LAB_WORD("responses", "block packet", "4: one per segment", "what a receiver answers"),
-    LAB_WHOLE("megabytes", "MB", 4, 1, 64, "OC", "size of a stream"),
-    LAB_WHOLE("ideal_gap", "cycles", 0, 0, 100, "7", "the gap of a link without dead time"),
+    LAB_WORD("responses", "block packet", "1.1: \"1 response per segment\"",
+             "what a receiver answers"),
+    LAB_WHOLE("megabytes", "MB", 4, 1, 64, "OC", "size of a stream; a MB is 2^20 bytes"),
+    LAB_WHOLE("ideal_gap", "cycles", 0, 0, 100, "7: the bound has none",
+              "dead time of a link that carries words alone"),
     LAB_FITTED_WHOLE("EXA-A7", "hit", "cycles", 15, 1, 1000, "OC: a cache hit",
                      "until memory answers a short read"),
     LAB_WORD("paths", "alternate fixed", "OC: of a transfer with two paths",
@@ -46,23 +66,23 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
     LAB_REAL("late_wire", "us", 4.2, 0, 100, "OC: ten times the other's",
              "latency of the slower one of two links over which packets are sprayed"),
     LAB_WHOLE("small_blocks", "", 1, 1, 1024, "OC", "write_blocks of the row without overlap"),
-    LAB_WORD("coded", "aurora gap", "specification 6.4",
+    LAB_WORD("other_line", "gap aurora", "7: \"extra 3 clock cycles\"; 6.3",
              "as line, for the link to which a row or a curve compares the first one"),
     LAB_WHOLE("bubble", "cycles", 0, 0, 100, "OC",
               "in which the barrel shifter takes nothing behind a packet that is not aligned"),
-    LAB_WORD("block_cut", "destination source", "4.1.1", "whose 16 KB lines blocks end at"),
+    LAB_WORD("block_cut", "destination source", "4", "whose 16 KB lines blocks end at"),
     LAB_FITTED_REAL("EXA-A9", "lookup", "us", 0.095, 0, 100, "OC: what the rest leaves of 4.16 us",
                     "until the R5 has found a transfer its channel"),
-    LAB_WORD("request_reads", "12 6 4 3 2", "3.12: 12 words of 32 bits (C-30)",
+    LAB_WORD("request_reads", "12 6 4 3 2", "6.2: reads of 32 bits; OC: 12 of them",
              "slow reads of the mailbox for a request; fewer are wider"),
-    LAB_WHOLE("window", "", 64, 1, EXANEST_WINDOW_MAX, "OSU's benchmarks of bandwidth",
+    LAB_WHOLE("window", "", 64, 1, EXANEST_WINDOW_MAX, "OSU: osu_bw's window",
               "transfers that a program has under way"),
-    LAB_WORD("ask", "transfer block", "4.1.1: a request for a transfer",
+    LAB_WORD("ask", "transfer block", "4.1.2: a request for a transfer",
              "what a program asks for at a time, and waits for"),
-    LAB_FITTED_WHOLE("EXA-A4.level", "router_gap", "cycles", 4, 0, 100, "OC: 7.9 Gb/s",
+    LAB_FITTED_WHOLE("EXA-A4.level", "router_gap", "cycles", 4, 0, 100, "OC: what fits 7.9 Gb/s",
                      "dead time behind a packet of a router"),
-    LAB_WHOLE("router_latency", "cycles", 120, 1, 10000, "OC: 7, \"significantly higher\"",
-              "of a header through a router"),
+    LAB_WHOLE("router_latency", "cycles", 120, 1, 10000,
+              "OC; 7: \"significantly higher\" than a crossbar's", "of a header through a router"),
     LAB_WORD("router_ports", "four one", "6.4: one for each FPGA of the QFDB",
              "ports by which a QFDB's packets reach its router"),
     LAB_WORD("fair_ports", "one four", "7.1", "router_ports of the what-if"),
@@ -71,22 +91,22 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
              "bytes of payload of the old engine's packets"),
     LAB_WHOLE("zdma_outstanding", "", 6, 1, 64, "7: 6 outstanding transactions",
               "packets of the old engine that wait for their answers"),
-    LAB_REAL("software", "%", 100, 0, 1000, "specification 5",
+    LAB_REAL("software", "%", 100, 0, 1000, "OC",
              "the table of costs of R5 and program, all of its entries"),
     LAB_WORD("eager", "mailbox memory rendezvous", "OC: what if",
              "where the message goes whose latency is the row's"),
-    LAB_REAL("word_cost", "us", 0.075, 0, 10, "OC: a store of the R5's (specification 5)",
+    LAB_REAL("word_cost", "us", 0.075, 0, 10, "OC: as long as a store of the R5's",
              "what a program pays for 8 bytes of a message beyond a request's 48"),
     LAB_WHOLE("hold", "cycles", 0, 0, 1000, "5.3.5: freed with the last word of payload",
               "time from a footer to its free slot; 0: free with the payload's last word"),
     LAB_WHOLE("xon", "words", 0, 0, 128, "6.3: the watermark",
               "XON when words in use fall to this number; 0: the watermark"),
-    LAB_REAL("drain", "Gb/s", 10, 0.1, 19.2, "OC: the line's rate",
+    LAB_REAL("drain", "Gb/s", 9.42, 0.1, 19.2, "OC: the line's rate, a word in 13.59 ns",
              "at which rate a receiver takes words"),
     LAB_WHOLE("cores", "", 1, 1, 2, "2.2: one of two R5s", "R5s that run the firmware"),
-    LAB_WORD("answers", "hardware firmware", "OC: section 8, item 3",
+    LAB_WORD("answers", "hardware firmware", "8: acknowledgments might be received in hardware",
              "who takes responses in the what-if"),
-    LAB_WORD("repeat", "block transfer packet", "4: only the affected block",
+    LAB_WORD("repeat", "block transfer packet", "4: retransmissions of blocks, not of packets",
              "what is sent again when a packet is lost"),
     LAB_WORD("selective", "packet block", "OC", "repeat of the what-if"),
     LAB_WHOLE("retries", "", 16, 0, 255, "OC", "how often a block is sent again at most"),
@@ -105,6 +125,8 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
     LAB_WHOLE("patience", "cycles", EXANEST_PATIENCE_CYCLES, 0, 1000000, "OC",
               "until a receiver whose answers cannot leave takes packets; 0: never"),
     LAB_WHOLE("router_slots", "packets", 12, 1, 64, "OC", "that a router holds of each channel"),
+    LAB_WORD("notification", "held early", "OC: appendix A, which has the rule, is missing",
+             "whether the block that a notification follows waits until all others are answered"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
@@ -125,9 +147,10 @@ double exanest_aurora_packet_ns(double gbps)
     return blocks * 66 / gbps * every / (every - EXANEST_AURORA_STOPPED);
 }
 
-enum exanest_line_model exanest_coded(struct lab_run *run)
+/* The words of `line`, in the other order. */
+enum exanest_line_model exanest_other_line(struct lab_run *run)
 {
-    return lab_word(run, "coded") == 0 ? EXANEST_LINE_AURORA : EXANEST_LINE_GAP;
+    return lab_word(run, "other_line") == 0 ? EXANEST_LINE_GAP : EXANEST_LINE_AURORA;
 }
 
 uint32_t exanest_link_mbps(struct lab_run *run)
@@ -174,6 +197,7 @@ struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x,
     fabric->fpga.crossbar.idle = (uint8_t)whole(run, "idle");
     config.firmware.writes_outstanding = (uint16_t)whole(run, "write_blocks");
     config.firmware.reads_outstanding = (uint16_t)whole(run, "read_blocks");
+    config.firmware.notifies_early = lab_word(run, "notification") == 1;
     config.firmware.costs.lookup = (uint32_t)llround(lab_value(run, "lookup") * 1000);
     exanest_firmware_set_block_cost(&config.firmware.costs,
                                     (uint32_t)llround(lab_value(run, "block_cost") * 1000));

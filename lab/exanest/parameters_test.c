@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A run's parameters of cables hold for every cable, with any clock.
+ * Goal    A run's parameters of cables hold for every cable, with any clock; words are what they
+ *         say.
  * Method  Machines' configurations are made of a few settings.
  */
 #include <setjmp.h>
@@ -12,7 +13,7 @@
 
 #include "lab/exanest/experiments.h"
 
-static uint32_t router_wire(const char *settings)
+static struct exanest_machine_config config_of(const char *settings)
 {
     const struct lab_experiment *experiment = lab_find("exanest/latency");
     struct lab_run *run = calloc(1, sizeof(*run));
@@ -22,7 +23,12 @@ static uint32_t router_wire(const char *settings)
     assert_true(lab_set_all(run, settings, error, sizeof(error)));
     const struct exanest_machine_config config = exanest_config_of(run, 2, 1, 1);
     free(run);
-    return config.fabric.router_wire_cycles;
+    return config;
+}
+
+static uint32_t router_wire(const char *settings)
+{
+    return config_of(settings).fabric.router_wire_cycles;
 }
 
 /* 460 ns from router to router are more cycles of a faster clock. */
@@ -37,8 +43,22 @@ static void test_router_wire(void **state)
     assert_int_equal(router_wire("wire=0 datapath=10"), 1);
 }
 
+/* Two choices that are words: how a link codes, and when a read's last block leaves. */
+static void test_words(void **state)
+{
+    (void)state;
+    const struct exanest_machine_config usual = config_of("");
+    const struct exanest_machine_config other = config_of("line=gap notification=early");
+    assert_int_equal(usual.fabric.link.serializer.line.half_ps, 6600);
+    assert_int_equal(other.fabric.link.serializer.line.half_ps, 6400);
+    assert_int_equal(other.fabric.link.serializer.line.packet_ps, 20000);
+    assert_false(usual.firmware.notifies_early);
+    assert_true(other.firmware.notifies_early);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_router_wire)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_router_wire),
+                                       cmocka_unit_test(test_words)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,7 @@ static void hops(struct lab_run *run)
     lab_judge_absolute(lab_add_row(run, "EXA-A4", "",
                                    "spread of reads' throughput over %d to %d hops, by its mean",
                                    FIRST, LAST),
-                       0, (most - least) / mean, 0.005);
+                       0, (most - least) / mean, 0.001);
     lab_judge_relative(lab_add_row(run, "EXA-A4.level", "Gb/s",
                                    "reads from router to router; %.2f if its gap is %u cycles",
                                    slower[FIRST], gap + 1),
@@ -97,13 +97,13 @@ static void hops(struct lab_run *run)
     lab_judge_relative(lab_add_row(run, "EXA-A4.drop", "",
                                    "the same by %.2f over a link; %.3f if its gap is %u cycles",
                                    link, slower[FIRST] / link, gap + 1),
-                       7.9 / 8.3, mean / link, 0.012);
+                       7.9 / 8.3, mean / link, 0.01);
     add_latencies(run);
 }
 
 static const struct lab_claim hops_claims[] = {
     {.id = "EXA-A4",
-     .reference = LAB_PRINTED,
+     .reference = LAB_IN_WORDS,
      .ground = LAB_MECHANISM,
      .source = "7, figure 7-3: \"remains constant as the number of hops increases\"",
      .broken_by = "window=1 read_blocks=1 | window=1 read_blocks=2 router_latency=4500 megabytes=1",
@@ -115,14 +115,12 @@ static const struct lab_claim hops_claims[] = {
      .broken_by = "router_gap=3 | router_gap=5",
      .because = "one number of cycles behind a packet fits"},
     {.id = "EXA-A4.drop",
-     .reference = LAB_PRINTED,
-     .ground = LAB_FITTED,
-     .source = "7, figure 7-3: from 8.3 to 7.9 Gb/s, both rounded",
+     .reference = LAB_DERIVED,
+     .ground = LAB_ARITHMETIC,
+     .given = "EXA-A4.level",
+     .source = "7, figure 7-3: from 8.3 to 7.9 Gb/s",
      .broken_by = "router_gap=3",
-     .because = "the router would be no slower than a link",
-     .not_reproduced = "no whole number of cycles behind a router's packet gives both 7.9 Gb/s and "
-                       "the drop to it, since over a link this model has 8.17 for the printed 8.3: "
-                       "4 cycles give the level, 5 give the drop"},
+     .because = "the router would be less slow beside a link"},
 };
 
 const struct lab_experiment exanest_hops = {
@@ -134,8 +132,11 @@ const struct lab_experiment exanest_hops = {
     .run = hops,
     .explains =
         "Over hops throughput does not change, because the blocks of a window cover the longest "
-        "way. Its level says nothing: the router is a black box in the document, and its gap was "
-        "fitted to it. The document's way of counting hops is lost with its figure: here the F1 of "
+        "way. Its level is no evidence: the router is a black box in the document, and its gap was "
+        "fitted to it. The drop to it is some: over a link nothing was fitted. How long a hop "
+        "takes is our choice: 120 cycles of a router, and a wire. Ploumidis2023 prints times over "
+        "hops (exanest/eager), which are much shorter. The document's way of counting hops is lost "
+        "with its figure: here the F1 of "
         "two QFDBs talk, and a hop is a wire between two routers. The ring of 16 QFDBs is ours, "
         "for 8 hops; the document's torus has a dimension of 4.",
 };

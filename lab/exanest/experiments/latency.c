@@ -3,6 +3,8 @@
  * How long the hardware takes for a small write, from the store that starts it until the other
  * side's receiver has all of it in memory (row A7).
  */
+#include <string.h>
+
 #include "lab/exanest/experiments.h"
 
 enum {
@@ -49,11 +51,20 @@ static double latency_of(struct lab_run *run, const struct exanest_machine_confi
 {
     struct exanest_world *world = exanest_world_begin(run, config);
     const struct exanest_fpga *target = exanest_fabric_fpga(&world->machine.fabric, to);
+    uint8_t *source = exanest_machine_bytes(&world->machine, 0, 0, EXANEST_MEMORY_VA, BYTES);
+    for (uint32_t i = 0; i < BYTES; i++) {
+        source[i] = (uint8_t)prng_next(&world->sim.prng);
+    }
     const uint64_t began_ps = store_block(world, 0, to);
     const uint64_t *complete = &target->receiver.counters.meanings[EXANEST_COMPLETE];
     while (*complete == 0 && sim_step(&world->sim)) {
     }
     const double us = (double)(world->sim.now_ps - began_ps) / 1e6;
+    const uint8_t *arrived =
+        exanest_machine_bytes(&world->machine, to, 0, EXANEST_MEMORY_VA + TARGET, BYTES);
+    if (*complete == 0 || memcmp(source, arrived, BYTES) != 0) {
+        lab_fail(run, "a write of %u bytes did not arrive, or arrived wrong", BYTES);
+    }
     exanest_world_end(world);
     return us;
 }
@@ -76,8 +87,7 @@ static const struct lab_claim latency_claims[] = {
      .ground = LAB_FITTED,
      .source = "7: 0.7 us in hardware, almost 0.5 of them in transceivers",
      .broken_by = "hit=40 | wire=0",
-     .because = "the time of memory that the document prints elsewhere does not fit; the wire is "
-                "most of it"},
+     .because = "the time of memory that 5.1 prints does not fit; the wire is most of it"},
 };
 
 const struct lab_experiment exanest_latency = {
@@ -89,5 +99,7 @@ const struct lab_experiment exanest_latency = {
     .quick = true,
     .run = latency,
     .explains =
-        "The sum of the units' cycles and the wire. 40 cycles of memory do not fit into it.",
+        "The sum of the units' cycles and the wire. The document's memory answers in up to 40 "
+        "cycles (5.1), which do not fit into it: so the time of a read that hits a cache was "
+        "fitted.",
 };

@@ -83,12 +83,12 @@ static void unaligned(struct lab_run *run)
     for (uint32_t shifted = 0; shifted < 2; shifted++) {
         const char *where = shifted ? "the target's offset is 1..15" : "the target's offset is 0";
         lab_judge_absolute(lab_add_row(run, shifted ? "EXA-A19.blocks/1-15" : "EXA-A19.blocks/0",
-                                       "", "blocks of 1 MB, %s", where),
+                                       "", "blocks of 1 MB (2^20 bytes), %s", where),
                            BLOCKS + shifted,
                            worse(link.blocks[shifted], inside.blocks[shifted], BLOCKS + shifted),
                            0);
         lab_judge_absolute(lab_add_row(run, shifted ? "EXA-A19.packets/1-15" : "EXA-A19.packets/0",
-                                       "", "packets of 1 MB, %s", where),
+                                       "", "packets of 1 MB (2^20 bytes), %s", where),
                            PACKETS + shifted,
                            worse(link.packets[shifted], inside.packets[shifted], PACKETS + shifted),
                            0);
@@ -107,27 +107,27 @@ static const struct lab_claim unaligned_claims[] = {
     {.id = "EXA-A19.blocks",
      .reference = LAB_DERIVED,
      .ground = LAB_MECHANISM,
-     .source = "4.1.1: blocks end at 16 KB lines of the destination",
+     .source = "4: no transaction crosses 16 KB boundaries of the destination",
      .broken_by = "block_cut=source",
      .because = "the source's offset would decide, and a block could touch 65 lines of 256 bytes, "
                 "for which the receiver has 64 bits: it never completes"},
     {.id = "EXA-A19.packets",
      .reference = LAB_DERIVED,
      .ground = LAB_MECHANISM,
-     .source = "5.3.2: packets end at 256-byte lines of the destination",
+     .source = "5.3.2: the first packet ends at a line of 256 bytes of the destination",
      .broken_by = "cut=source | block_cut=source",
      .because = "two packets would share a line of the destination, and so a bit of the receiver's "
                 "64: the block never completes"},
     {.id = "EXA-A19.link",
-     .reference = LAB_DERIVED,
+     .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "only the first and the last block change",
+     .source = "OC: only the first and the last block change",
      .broken_by = "cut=source | block_cut=source",
      .because = "blocks never complete, and the stream stops"},
     {.id = "EXA-A19.inside",
-     .reference = LAB_DERIVED,
+     .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "5.3.3: a word a cycle; 17 words of the source fit into a packet's 20 cycles",
+     .source = "5.3.3: a word a cycle; OC: 17 words of the source fit into a packet's 20 cycles",
      .broken_by = "cut=source | bubble=8",
      .because = "blocks never complete; or the shifter takes 25 cycles for a packet"},
 };
