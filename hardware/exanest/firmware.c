@@ -25,7 +25,7 @@ struct exanest_firmware_config exanest_firmware_defaults(void)
         .issues_per_pass = 1,
         .block_timeout_ns = 1000000,
         .back_off_ns = 20000,
-        .fault_wait_ns = 100000,
+        .fault_wait_ns = 26000,
         .descriptor_poll_ns = 2000,
     };
 }

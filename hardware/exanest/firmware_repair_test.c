@@ -234,7 +234,8 @@ static void test_source_fault(void **state)
 static void test_destination_fault(void **state)
 {
     (void)state;
-    const struct exanest_firmware_config config = continuing();
+    struct exanest_firmware_config config = continuing();
+    config.fault_wait_ns = 100000;
     struct rig *rig = SCRIPT(&config, 100, RIG_NACK_FAULT, RIG_NACK_FAULT, RIG_NACK_FAULT);
     uint64_t before = next_issue(rig);
     rig_event(rig, before + 40000, RIG_MAPPED, 0, 0, 0);

@@ -9,7 +9,7 @@
 #include "lab/exanest/program.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT 60
+#define EXANEST_PARAMETER_COUNT 62
 extern const struct lab_document exanest_document;
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 

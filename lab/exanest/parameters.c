@@ -21,6 +21,8 @@ const struct lab_document exanest_document = {
             "Ploumidis2023: M. Ploumidis and others, The ExaNeSt Prototype: Evaluation of "
             "Efficient HPC Communication Hardware in an ARM-based Multi-FPGA Rack, 2023, arXiv "
             "2307.09371, abstract",
+            "Psistakis2020: A. Psistakis and others, PART: Pinning Avoidance in RDMA Technologies, "
+            "NOCS 2020, abstract",
             NULL,
         },
 };
@@ -127,6 +129,9 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
     LAB_WHOLE("router_slots", "packets", 12, 1, 64, "OC", "that a router holds of each channel"),
     LAB_WORD("notification", "held early", "OC: appendix A, which has the rule, is missing",
              "whether the block that a notification follows waits until all others are answered"),
+    LAB_FITTED_REAL("EXA-E-fault", "fault_wait", "us", 26, 0.1, 10000, "OC; Psistakis2020: 38 us",
+                    "until the R5 sends a block again whose destination had a page fault"),
+    LAB_REAL("page_in", "us", 4, 0, 10000, "OC", "until a page that is absent is there"),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,

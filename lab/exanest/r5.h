@@ -23,7 +23,7 @@
 #include "hardware/exanest/firmware.h"
 #include "lab/exanest/fabric.h"
 
-#define EXANEST_FAULT_PS UINT64_C(50000000) /* 50 us to bring a page in: our choice (5). */
+#define EXANEST_FAULT_PS UINT64_C(4000000) /* 4 us to bring a page in: our choice. */
 
 struct exanest_r5 {
     struct exanest_fabric *fabric;
