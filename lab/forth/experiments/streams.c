@@ -441,8 +441,8 @@ const struct lab_experiment forth_one_way = {
     .run = one_way,
     .explains =
         "Framing explains the rate, if MBytes are of 2^20: 129 cycles for 496 bytes, and a credit "
-        "now and then that is repeated. For which of its sizes the document gives the rate it "
-        "does not say; ours is the largest. The switch's buffers are never full.",
+        "now and then that is repeated. The document gives one rate for several sizes, and does "
+        "not say for which; ours is the largest. The switch's buffers are never full.",
 };
 
 const struct lab_experiment forth_to_itself = {
