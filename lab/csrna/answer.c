@@ -111,12 +111,14 @@ static void requester_answer(struct csrna_nic *nic, uint32_t entry)
 }
 
 /* Returns how many bytes were moved. */
-static uint32_t move_memory(const struct nic_move *move)
+static uint32_t move_memory(struct csrna_nic *nic, const struct nic_move *move)
 {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < move->segment_count; i++) {
         const struct segment *segment = &move->segments[i];
         memcpy((void *)(uintptr_t)segment->address, move->payload + bytes, segment->bytes);
+        csrna_judge(nic->machine, nic->node, (const uint8_t *)(uintptr_t)segment->address,
+                    segment->bytes);
         bytes += segment->bytes;
     }
     return bytes;
@@ -132,13 +134,15 @@ static void on_packet(struct csrna_nic *nic, const struct csrna_packet *packet)
                                     .destination = csrna_node_gid(packet->to)};
     struct nic_move move;
     const struct instant now = sim_instant(nic->sim);
-    if (nic_on_packet(nic->engine, &frame, now, &move) != NIC_MOVES) {
+    const enum nic_arrived verdict = nic_on_packet(nic->engine, &frame, now, &move);
+    sim_note(nic->sim, (uint64_t)verdict);
+    if (verdict != NIC_MOVES) {
         return;
     }
     /* Writes to memory are posted: nothing waits for them, and later accesses come behind them. */
     CHECK(move.kind == NIC_MOVE_SCATTER || move.kind == NIC_MOVE_NOTHING);
     if (move.segment_count > 0) {
-        csrna_port_move(nic, &nic->pcie_out, move_memory(&move));
+        csrna_port_move(nic, &nic->pcie_out, move_memory(nic, &move));
     }
     nic_on_moved(nic->engine, &move, NIC_MOVED, now);
 }

@@ -299,6 +299,16 @@ static void check_node(struct csrna_machine *machine, struct csrna_node *node)
     qpc_manager_check(&node->nic.manager);
 }
 
+static void note_results(struct csrna_machine *machine)
+{
+    const uint64_t results[] = {machine->messages, machine->wrong, machine->stale,
+                                machine->disorder,
+                                machine->world.faults.struck[SIM_FAULT_drop]};
+    for (uint32_t i = 0; i < COUNT_OF(results); i++) {
+        lab_note(machine->run, results[i]);
+    }
+}
+
 static void machine_close(struct csrna_machine *machine)
 {
     for (uint32_t i = 0; i <= machine->clients; i++) {
@@ -310,10 +320,15 @@ static void machine_close(struct csrna_machine *machine)
         csrna_free(node->qp_memory);
         free(node->ring);
     }
-    if (machine->wrong_slots > 0 && machine->world.faults.millionths[SIM_FAULT_damage] == 0) {
+    if (machine->wrong > 0 && machine->world.faults.millionths[SIM_FAULT_damage] == 0) {
         lab_fail(machine->run, "%llu messages did not arrive as they were sent",
-                 (unsigned long long)machine->wrong_slots);
+                 (unsigned long long)machine->wrong);
     }
+    if (machine->incomplete > 0) {
+        lab_fail(machine->run, "%llu batches were complete before all their messages had come",
+                 (unsigned long long)machine->incomplete);
+    }
+    note_results(machine);
     lab_world_end(machine->run, &machine->sim, machine->trace, machine->capture);
     sim_pool_close(&machine->packets);
     free(machine->starts.entries);
@@ -368,6 +383,9 @@ static void add_memory(struct csrna_machine *machine)
 
 struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load)
 {
+    if (run->failure[0] != '\0') {
+        return (struct csrna_result){.rate = LAB_NOTHING, .latency_us = LAB_NOTHING};
+    }
     struct csrna_machine *machine = csrna_zeroed(sizeof(*machine));
     machine_open(machine, run, load);
     csrna_start(machine);
@@ -388,7 +406,7 @@ struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load
     };
     add_memory(machine);
     machine_close(machine);
-    result.wrong = machine->wrong_slots;
+    result.wrong = machine->wrong;
     result.stale = machine->stale;
     result.disorder = machine->disorder;
     csrna_free(machine);

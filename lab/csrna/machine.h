@@ -4,7 +4,7 @@
  * engines, on a switch, and the programs that load them.
  *
  * The server sends, to all clients in turn; connection i leads to client i modulo their number.
- * Source: specification csRNA 4, 5.
+ * Source: csRNA 4, 5.
  */
 #ifndef LAB_CSRNA_MACHINE_H
 #define LAB_CSRNA_MACHINE_H
@@ -96,7 +96,8 @@ struct csrna_world csrna_world_of(struct lab_run *run, const struct csrna_load *
 #define CSRNA_RATE_USES    "batch"
 #define CSRNA_LATENCY_USES "jitter stagger"
 
-/* Builds the machine, loads it until the result is steady, checks every byte, takes it down. */
+/* Builds the machine, loads it until the result is steady, checks every byte, takes it down. After
+ * a failure of the run it builds none, and has no numbers. */
 struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load);
 
 /* -- For csrna_nic.c ----------------------------------------------------------------------------*/
@@ -142,6 +143,8 @@ struct csrna_connection {
     uint64_t posted_ps;
     uint32_t batch;  /* The number of the batch that is under way. */
     uint16_t offset; /* The offset of the next WQE in the send queue. */
+    /* The messages of the batch that have come. They come in the order in which they were posted. */
+    uint16_t arrived;
 };
 
 struct csrna_machine {
@@ -167,7 +170,9 @@ struct csrna_machine {
     uint64_t warm_done, end_done; /* Done by then. */
     uint64_t last_ps;             /* When the newest message was done. */
     struct sim_spread *latencies;
-    uint64_t wrong_slots, stale, disorder;
+    /* Messages with a wrong byte or at a wrong place; batches that were complete too early. */
+    uint64_t wrong, incomplete;
+    uint64_t stale, disorder;
 };
 
 static inline struct csrna_node *csrna_server(struct csrna_machine *machine)
@@ -189,6 +194,8 @@ void csrna_later_add(struct csrna_later *later, uint64_t at_ps, uint32_t slot, b
 size_t csrna_offset(const struct csrna_machine *machine, uint32_t slot, uint32_t copy);
 void csrna_fill(uint8_t *bytes, uint32_t count, uint64_t tag);
 uint64_t csrna_tag(const struct csrna_machine *machine, uint32_t slot);
+/* Compares a message that node `number` has just placed in its memory, every byte of it. */
+void csrna_judge(struct csrna_machine *machine, uint32_t number, const uint8_t *at, uint32_t bytes);
 void csrna_post(struct csrna_machine *machine, uint32_t slot);
 void csrna_on_doorbell(struct csrna_machine *machine, uint32_t slot);
 void csrna_on_completion(struct csrna_machine *machine, uint32_t slot);

@@ -273,6 +273,28 @@ static void test_found(void **state)
     assert_int_equal(sound.stale + sound.wrong + sound.disorder, 0);
 }
 
+/* Every byte of every message is compared, also in a batch whose messages go to one place, and with
+ * what a READ brings. Two runs that differ in it have two digests. */
+static void test_every_byte(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        uint64_t digests[2];
+        for (uint32_t corrupt = 0; corrupt < 2; corrupt++) {
+            struct csrna_load load =
+                prepare(corrupt ? "corrupt=0.001" : "corrupt=1e-9", CSRNA_HIDING, 200);
+            load.reads = i % 2 != 0;
+            load.bytes = i < 2 ? 64 : 1024;
+            const struct csrna_result result = execute(&load);
+            const double expected = corrupt ? 0.001 * (double)result.messages : 0;
+            assert_true((double)result.wrong >= 0.6 * expected);
+            assert_true((double)result.wrong <= 1.6 * expected);
+            digests[corrupt] = run.digest;
+        }
+        assert_true(digests[0] != digests[1]);
+    }
+}
+
 /* Software that takes longer now and shorter then: the mean stays, and the seed decides the run. */
 static void test_jitter(void **state)
 {
@@ -298,7 +320,7 @@ int main(void)
         cmocka_unit_test(test_posted_writes), cmocka_unit_test(test_both_directions),
         cmocka_unit_test(test_framing),       cmocka_unit_test(test_window),
         cmocka_unit_test(test_acks),          cmocka_unit_test(test_found),
-        cmocka_unit_test(test_jitter),
+        cmocka_unit_test(test_jitter),        cmocka_unit_test(test_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

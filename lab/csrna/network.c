@@ -76,7 +76,11 @@ static bool survives(struct csrna_machine *machine, struct csrna_packet *packet)
     if (packet->payload_bytes > 0 && sim_fault_strikes(faults, SIM_FAULT_damage, prng)) {
         packet->payload[prng_below(prng, packet->payload_bytes)] ^= 0xff;
     }
-    return !sim_fault_strikes(faults, SIM_FAULT_drop, prng);
+    const bool lost = sim_fault_strikes(faults, SIM_FAULT_drop, prng);
+    if (lost) {
+        sim_note(&machine->sim, ~(uint64_t)load_be32(packet->headers + 8));
+    }
+    return !lost;
 }
 
 /* In the public model a packet reaches the switch in a cycle, and takes its length behind it only;

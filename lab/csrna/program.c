@@ -67,6 +67,7 @@ void csrna_post(struct csrna_machine *machine, uint32_t slot)
     struct send_request requests[CSRNA_BATCH_MAX];
     struct sge sges[CSRNA_BATCH_MAX];
     connection->batch++;
+    connection->arrived = 0;
     connection->posted_ps = machine->sim.now_ps;
     if (!machine->load.reads) {
         csrna_fill(server->memory + csrna_offset(machine, slot, 0), bytes,
@@ -74,9 +75,6 @@ void csrna_post(struct csrna_machine *machine, uint32_t slot)
     }
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t copy = machine->load.reads ? i : 0;
-        if (machine->load.reads) {
-            server->memory[csrna_offset(machine, slot, i)] ^= 0xff;
-        }
         sges[i] = (struct sge){CSRNA_MEMORY_BASE + csrna_offset(machine, slot, copy), bytes,
                                server->region.key};
         requests[i] = (struct send_request){
@@ -120,17 +118,18 @@ void csrna_machine_completions(struct csrna_machine *machine, struct csrna_nic *
     }
 }
 
-static bool arrived_whole(struct csrna_machine *machine, uint32_t slot)
+void csrna_judge(struct csrna_machine *machine, uint32_t number, const uint8_t *at, uint32_t bytes)
 {
-    const struct csrna_node *node =
-        machine->load.reads ? csrna_server(machine) : csrna_client(machine, slot);
-    const uint32_t place = machine->load.reads ? slot : slot / machine->clients;
-    bool whole = true;
-    for (uint32_t i = 0; i < batch_of(machine, slot); i++) {
-        whole &= holds(node->memory + csrna_offset(machine, place, i), machine->load.bytes,
-                       csrna_tag(machine, slot));
-    }
-    return whole;
+    const size_t offset = (size_t)(at - machine->nodes[number].memory);
+    const uint32_t place = (uint32_t)(offset / machine->load.bytes / machine->copies);
+    const uint32_t slot = number == 0 ? place : place * machine->clients + number - 1;
+    struct csrna_connection *connection = &machine->connections[slot];
+    const bool right = bytes == machine->load.bytes &&
+                       offset == csrna_offset(machine, place, connection->arrived) &&
+                       holds(at, bytes, csrna_tag(machine, slot));
+    connection->arrived++;
+    machine->wrong += !right;
+    sim_note(&machine->sim, right);
 }
 
 /* The connection whose turn is next on the core of `slot`. */
@@ -150,7 +149,7 @@ void csrna_on_completion(struct csrna_machine *machine, uint32_t slot)
 {
     const uint64_t now_ps = machine->sim.now_ps;
     const struct csrna_connection *connection = &machine->connections[slot];
-    machine->wrong_slots += !arrived_whole(machine, slot);
+    machine->incomplete += connection->arrived != batch_of(machine, slot);
     machine->messages += batch_of(machine, slot);
     machine->last_ps = now_ps;
     if (machine->warm_ps == 0 && csrna_done(machine) >= machine->warm_messages) {
