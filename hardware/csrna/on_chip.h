@@ -2,7 +2,7 @@
  *
  * on_chip - the memory of the chip that connections take.
  *
- * Source: csRNA 4.7, table 1; specification A14, CSR-42.
+ * Source: csRNA 4.7, table 1; CSR-42.
  */
 #ifndef HARDWARE_CSRNA_ON_CHIP_H
 #define HARDWARE_CSRNA_ON_CHIP_H

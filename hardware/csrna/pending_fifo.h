@@ -9,7 +9,7 @@
  * long as nothing but the first element is ever taken at either output, order cannot be lost; and
  * the roles may swap whenever the offline FIFO is empty, which begins another pass.
  *
- * Source: csRNA 4.3.1; specification 2.2 (the ports' numbers), CSR-16, CSR-17.
+ * Source: csRNA 4.3.1, figure 4 (the ports' numbers); CSR-16, CSR-17.
  */
 #ifndef HARDWARE_CSRNA_PENDING_FIFO_H
 #define HARDWARE_CSRNA_PENDING_FIFO_H

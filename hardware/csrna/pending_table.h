@@ -8,7 +8,7 @@
  * the next miss with it would overwrite the entry. So an entry moves: it always stands at the
  * address of its queue pair's newest waiting request, which is answered last.
  *
- * Source: csRNA 4.3.2; specification 2.2, CSR-06 .. CSR-08.
+ * Source: csRNA 4.3.2; CSR-06 .. CSR-08.
  */
 #ifndef HARDWARE_CSRNA_PENDING_TABLE_H
 #define HARDWARE_CSRNA_PENDING_TABLE_H

@@ -4,7 +4,7 @@
  *
  * Purpose    Takes doorbells, and visits the queue pairs that have work in turn.
  * Limits     QP_SLOTS_MAX queue pairs; as many WQEs pending of each as its send queue holds. O(1).
- * Source     csRNA 4.1, 4.5; specification 2.4; public model: doorbells, window.
+ * Source     csRNA 4.1, 4.5; public model: doorbells, window.
  *
  * A visit has two halves, because nobody knows how much data WQEs stand for before they are read:
  * qp_scheduler_next says which to read, qp_scheduler_take which of them go on. The others stay

@@ -2,7 +2,7 @@
  *
  * qpc - the words of the csRNA machine: a queue pair's context, and how units ask for it.
  *
- * Source: csRNA 2.1, 4.3, 4.4; specification 2.1, 2.2, 3.
+ * Source: csRNA 2.1, 4.3, 4.4.
  */
 #ifndef HARDWARE_CSRNA_QPC_H
 #define HARDWARE_CSRNA_QPC_H

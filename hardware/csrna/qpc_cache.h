@@ -8,8 +8,7 @@
  * Ownership  The caller owns the memory. A context stays in place until it is put out.
  * Time       Not used: recency is the order of calls.
  * Limits     QPC_CACHE_ENTRIES_MAX.
- * Source     csRNA 4.3, 5.1; specification 2.2. Our choice: changed contexts are written back when
- *            they are put out.
+ * Source     csRNA 4.3, 5.1. Our choice: changed contexts are written back when they are put out.
  */
 #ifndef HARDWARE_CSRNA_QPC_CACHE_H
 #define HARDWARE_CSRNA_QPC_CACHE_H

@@ -12,7 +12,7 @@
  * Time       One step is one cycle; nothing here counts them. A unit without work steps for
  *            nothing, so a world may skip those cycles (qpc_manager_..._due).
  * Limits     QPC_OOCAP_MAX requests per channel at once; their (channel, index) all differ.
- * Source     csRNA 4.3; specification 2.2, 2.3.
+ * Source     csRNA 4.3.
  *
  * The order of requests is that in which the arbiter takes them: per channel first come, first
  * served, and over the channels round robin. A returned context is worked for before anything is
@@ -152,8 +152,8 @@ static inline bool qpc_manager_idle(const struct qpc_manager *manager)
     return !qpc_manager_pending_due(manager) && !qpc_manager_requests_due(manager);
 }
 
-/* Fails a CHECK unless every invariant of the specification's section 2.2 that can be seen between
- * two steps holds. Slow: for tests. */
+/* Fails a CHECK unless every invariant that can be seen between two steps holds. Slow: for tests.
+ */
 void qpc_manager_check(struct qpc_manager *manager);
 /* Checks only the cheap ones of them: at the end of each step and request. */
 void qpc_manager_check_counts(const struct qpc_manager *manager);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Both units do in each situation of the specification what it says, cycle by cycle, also
+ * Goal    Both units do in each situation what the document says, cycle by cycle, also
  *         where the source's own scheme would lose order or a record. Behaviours CSR-01 .. CSR-08,
  *         CSR-13 .. CSR-15, CSR-17 .. CSR-21, CSR-23 .. CSR-27, CSR-30, CSR-31, CSR-43, CSR-44,
  *         CSR-46, CSR-50.

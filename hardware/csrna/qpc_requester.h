@@ -6,7 +6,7 @@
  * at that index. So answers may come in any order. Without a free index the unit stalls, and
  * nothing else does.
  *
- * Source: csRNA 4.4; specification 2.1.
+ * Source: csRNA 4.4.
  */
 #ifndef HARDWARE_CSRNA_QPC_REQUESTER_H
 #define HARDWARE_CSRNA_QPC_REQUESTER_H

@@ -6,7 +6,7 @@
  * Purpose    Keeps address and offset of every send queue: 10 bytes each.
  * Limits     The capacity, SQ_TABLE_MAX at most. All send queues are equally long: 10 bytes have no
  *            room for a length (our choice).
- * Source     csRNA 4.5, 4.7; specification 2.4.
+ * Source     csRNA 4.5, 4.7.
  *
  * Slots are dense: the caller makes QPNs of them, or keeps an index.
  */
