@@ -302,8 +302,7 @@ static void check_node(struct csrna_machine *machine, struct csrna_node *node)
 static void note_results(struct csrna_machine *machine)
 {
     const uint64_t results[] = {machine->messages, machine->wrong, machine->stale,
-                                machine->disorder,
-                                machine->world.faults.struck[SIM_FAULT_drop]};
+                                machine->disorder, machine->world.faults.struck[SIM_FAULT_drop]};
     for (uint32_t i = 0; i < COUNT_OF(results); i++) {
         lab_note(machine->run, results[i]);
     }

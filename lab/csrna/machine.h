@@ -14,7 +14,7 @@
 #include "sim/faults.h"
 #include "sim/parts/switch.h"
 
-#define CSRNA_PARAMETER_COUNT 46
+#define CSRNA_PARAMETER_COUNT 47
 #define CSRNA_BATCH_MAX       32u
 #define CSRNA_CLIENTS_MAX     64u
 #define CSRNA_CORES_MAX       64u
@@ -46,6 +46,7 @@ struct csrna_load {
     enum qpc_victim_policy victims;
     uint32_t qps, clients, bytes;
     uint32_t cache_entries, oocap;
+    uint32_t processing; /* Cycles of the slowest unit, a message. */
     bool reads;
     bool prefetch;
     /* True: every core sends one message at a time, over its connections in turn, and latency is
@@ -83,7 +84,7 @@ struct csrna_result {
 /* The part of a load that all experiments take from the run's parameters; these are
  * CSRNA_LOAD_USES. */
 struct csrna_load csrna_load_of(struct lab_run *run);
-#define CSRNA_LOAD_USES "clients cache victims window_of prefetch"
+#define CSRNA_LOAD_USES "clients cache victims window_of prefetch processing"
 
 /* The configuration of a NIC, and what surrounds it: CSRNA_MACHINE_USES, and CSRNA_RATE_USES or
  * CSRNA_LATENCY_USES. */
@@ -91,7 +92,7 @@ struct csrna_config csrna_config_of(struct lab_run *run, const struct csrna_load
 struct csrna_world csrna_world_of(struct lab_run *run, const struct csrna_load *load);
 #define CSRNA_MACHINE_USES                                                                         \
     "clock read write pcie access board board_rate ethernet link cores context write_back acks "   \
-    "window processing software wqe_room visit_wqes visit_bytes ready payloads backlog "           \
+    "window software wqe_room visit_wqes visit_bytes ready payloads backlog "                      \
     "cqe loss corrupt"
 #define CSRNA_RATE_USES    "batch"
 #define CSRNA_LATENCY_USES "jitter stagger"

@@ -7,6 +7,7 @@
 #include "lab/csrna/experiments.h"
 
 #define LATENCY  3.89
+#define MOST     51200 /* "Over 50k" connections, of which the document prints the latency. */
 #define POLICIES 3u
 
 double csrna_latency_of(struct lab_run *run, struct csrna_load load, uint32_t qps)
@@ -28,6 +29,24 @@ static struct csrna_load load_of(struct lab_run *run)
     load.bytes = (uint32_t)lab_value(run, "payload");
     load.oocap = (uint32_t)lab_value(run, "oocap");
     return load;
+}
+
+/* The latency jumps where a cache is full: points lie at both sides of that. */
+static uint32_t points_of(const struct csrna_load *load, uint32_t cores, uint32_t *points)
+{
+    const uint32_t cache = load->cache_entries, all = cache * load->clients;
+    const uint32_t few = load->clients * cores, most = few * CSRNA_PER_CORE;
+    const uint32_t wanted[] = {few,       cache, cache + cache / 20, 2 * cache,
+                               5 * cache, all,   all + all / 20,     2 * all,
+                               4 * all};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < COUNT_OF(wanted); i++) {
+        if (wanted[i] < most && (count == 0 || wanted[i] > points[count - 1])) {
+            points[count++] = wanted[i];
+        }
+    }
+    points[count++] = most;
+    return count;
 }
 
 struct found {
@@ -56,11 +75,11 @@ static void add_policies(struct lab_run *run, bool reads, struct found *found)
                                "latency of a message, us", true);
     figure->from_zero = false;
     if (!reads) {
-        lab_add_mark(figure, LAB_NOTHING, LATENCY, "3.89 us");
+        lab_add_mark(figure, MOST, LATENCY, "3.89 us, over 50k");
     }
     struct csrna_load load = load_of(run);
     load.reads = reads;
-    found->count = csrna_sweep(load.clients, (uint32_t)lab_value(run, "cores"), found->points);
+    found->count = points_of(&load, (uint32_t)lab_value(run, "cores"), found->points);
     for (uint32_t p = 0; p < POLICIES; p++) {
         struct lab_series *series = lab_add_curve(run, "%s", csrna_policies[p]);
         load.policy = (enum csrna_policy)p;
@@ -109,14 +128,21 @@ static void gaps(const struct found *found, enum csrna_policy policy, uint32_t c
     }
 }
 
+/* The first point with more than this number of connections. */
+static uint32_t first_beyond(const struct found *found, uint32_t connections)
+{
+    uint32_t i = 0;
+    while (i + 1 < found->count && found->points[i] <= connections) {
+        i++;
+    }
+    return i;
+}
+
 static void judge_receivers(struct lab_run *run, const struct found *found, uint32_t beyond)
 {
     const double few = found->us[CSRNA_HIDING][0];
     const double last = found->us[CSRNA_HIDING][found->count - 1] - few;
-    uint32_t i = 0;
-    while (i + 1 < found->count && found->points[i] <= beyond) {
-        i++;
-    }
+    const uint32_t i = first_beyond(found, beyond);
     const double first = found->us[CSRNA_HIDING][i] - few;
     lab_judge_range(lab_add_row(run, "CSR-A8", "us",
                                 "more when receivers' contexts miss, %u connections",
@@ -128,35 +154,46 @@ static void judge_receivers(struct lab_run *run, const struct found *found, uint
                     0, 0.5, last > 0 ? first / last : 0);
 }
 
+static void judge_hiding(struct lab_run *run, const struct found *writes, uint32_t cache,
+                         uint32_t beyond)
+{
+    double least, most;
+    lab_judge_relative(
+        lab_add_row(run, "CSR-A5", "us", "latency of a write, %u connections", writes->points[0]),
+        LATENCY, writes->us[CSRNA_HIDING][0], 0.01);
+    lab_judge_relative(lab_add_row(run, "CSR-A5.many", "us", "latency of a write, %u connections",
+                                   writes->points[writes->count - 1]),
+                       LATENCY, writes->us[CSRNA_HIDING][writes->count - 1], 0.01);
+    gaps(writes, CSRNA_NB, cache, beyond, &least, &most);
+    lab_judge_range(lab_add_row(run, "CSR-A6/least", "us", "more when contexts miss, least"), 0.5,
+                    0.55, least);
+    lab_judge_range(lab_add_row(run, "CSR-A6/most", "us", "more when contexts miss, most"), 0.5,
+                    0.55, most);
+    gaps(writes, CSRNA_HIDING, cache, beyond, &least, &most);
+    lab_judge_range(lab_add_row(run, "CSR-A7", "us", "more with hiding, most"), -LAB_UNBOUNDED,
+                    MARGIN_US / 2, most);
+}
+
 static void latencies(struct lab_run *run)
 {
     struct found writes, reads;
     add_policies(run, false, &writes);
     add_policies(run, true, &reads);
+    if (run->failure[0] != '\0') {
+        return;
+    }
     const struct csrna_load load = load_of(run);
     /* All receivers together have room for this many connections. */
     const uint32_t beyond = load.cache_entries * load.clients;
-    double least, most;
-    lab_judge_relative(lab_add_row(run, "CSR-A5", "us", "latency of a write, few connections"),
-                       LATENCY, writes.us[CSRNA_HIDING][0], 0.03);
-    gaps(&writes, CSRNA_NB, load.cache_entries, beyond, &least, &most);
-    lab_judge_range(lab_add_row(run, "CSR-A6/least", "us", "more when contexts miss, least"), 0.5,
-                    0.55, least);
-    lab_judge_range(lab_add_row(run, "CSR-A6/most", "us", "more when contexts miss, most"), 0.5,
-                    0.55, most);
-    gaps(&writes, CSRNA_HIDING, load.cache_entries, beyond, &least, &most);
-    lab_judge_range(lab_add_row(run, "CSR-A7", "us", "more with hiding, most"), -LAB_UNBOUNDED,
-                    0.02 * LATENCY, most);
+    judge_hiding(run, &writes, load.cache_entries, beyond);
     judge_receivers(run, &writes, beyond);
     lab_judge_absolute(lab_add_row(run, "CSR-A8.order", "points", "policies out of order, writes"),
                        0, disorder(&writes, beyond, POLICIES), 0);
-    const uint32_t twice = 6000;
-    struct csrna_load fcfs = load;
-    fcfs.policy = CSRNA_FCFS;
+    const uint32_t above = first_beyond(&writes, beyond);
     lab_judge_range(lab_add_row(run, "CSR-A9", "us",
-                                "more with first come first served, %u connections", twice),
-                    2, LAB_UNBOUNDED,
-                    csrna_latency_of(run, fcfs, twice) - writes.us[CSRNA_HIDING][0]);
+                                "more with first come first served, %u connections",
+                                writes.points[above]),
+                    2, LAB_UNBOUNDED, writes.us[CSRNA_FCFS][above] - writes.us[CSRNA_HIDING][0]);
     lab_judge_absolute(lab_add_row(run, "CSR-A10/all", "points", "policies out of order, reads"), 0,
                        disorder(&reads, beyond, POLICIES), 0);
     lab_judge_absolute(
@@ -164,27 +201,72 @@ static void latencies(struct lab_run *run)
         disorder(&reads, load.cache_entries, 2), 0);
 }
 
+#define FIT "CSR-A5"
+
 static const struct lab_claim claims[] = {
-    {"CSR-A5", LAB_PRINTED, LAB_FITTED, NULL, "abstract, 5.2", "software=0",
-     "the software takes no time", NULL},
-    {"CSR-A6", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2: one PCIe round trip", "placement=board",
-     "contexts come from the board, in 100 ns", NULL},
-    {"CSR-A7", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2: the original latency", "prefetch=off",
-     "the context is asked for when the work request has come", NULL},
-    {"CSR-A8", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2, 5.3: two contexts a message", "cache=6000",
-     "no receiver's context is missing", NULL},
-    {"CSR-A8.slowly", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2: starts to rise slowly", "cache=6000",
-     "no receiver's context is missing",
-     "Connections take their turns, so the least recently used context is always the one that is "
-     "needed next: as soon as one is too many, all are missing. With random victims the rise at "
-     "the "
-     "first point is a fifth of the whole (the curve in figure 7b)."},
-    {"CSR-A8.order", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2, fig. 7b", "prefetch=off",
-     "the context is asked for when the work request has come", NULL},
-    {"CSR-A9", LAB_PREDICTED, LAB_MECHANISM, NULL, "5.2: increases dramatically",
-     "blocking_cache=32768", "no context is missing", NULL},
-    {"CSR-A10", LAB_DERIVED, LAB_MECHANISM, NULL, "5.2, fig. 7c", "prefetch=off",
-     "the context is asked for when the work request has come", NULL},
+    {.id = FIT,
+     .reference = LAB_DERIVED,
+     .ground = LAB_FITTED,
+     .source = "abstract: 3.89 us; 5.2: beyond 3000 it rises",
+     .broken_by = "software=300",
+     .because = "the software takes 90 ns less"},
+    {.id = "CSR-A5.many",
+     .reference = LAB_PRINTED,
+     .ground = LAB_MECHANISM,
+     .given = FIT,
+     .source = "abstract; 1; 7",
+     .broken_by = "cache=6000",
+     .because = "no receiver's context is missing",
+     .not_reproduced =
+         "beyond 3,000 connections a receiver's context is missing as well, as 5.2 and 5.3 say, "
+         "and its PCIe round trip is not hidden. Without any time of the software it is still "
+         "4.06 us, so the fit of CSR-A5 takes 3.89 us for the latency with few connections."},
+    {.id = "CSR-A6",
+     .reference = LAB_DERIVED,
+     .ground = LAB_MECHANISM,
+     .source = "5.2: one PCIe round trip; 5.1: 500 ns",
+     .broken_by = "placement=board",
+     .because = "contexts come from the board, in 100 ns"},
+    {.id = "CSR-A7",
+     .reference = LAB_IN_WORDS,
+     .ground = LAB_MECHANISM,
+     .source = "5.2: the original latency",
+     .broken_by = "prefetch=off",
+     .because = "the context is asked for when the work request has come"},
+    {.id = "CSR-A8",
+     .reference = LAB_DERIVED,
+     .ground = LAB_MECHANISM,
+     .source = "5.2; 5.3: two contexts a message; 5.1: 500 ns",
+     .broken_by = "cache=6000",
+     .because = "no receiver's context is missing"},
+    {.id = "CSR-A8.slowly",
+     .reference = LAB_IN_WORDS,
+     .ground = LAB_MECHANISM,
+     .source = "5.2: starts to rise slowly",
+     .broken_by = "cache=6000",
+     .because = "no receiver's context is missing",
+     .not_reproduced =
+         "connections take their turns, so the least recently used context is always the one that "
+         "is needed next: as soon as one is too many, all are missing. With random victims the "
+         "rise is slow (the curve in figure 7b)."},
+    {.id = "CSR-A8.order",
+     .reference = LAB_IN_WORDS,
+     .ground = LAB_MECHANISM,
+     .source = "5.2: still better than FCFS and NB",
+     .broken_by = "prefetch=off",
+     .because = "the context is asked for when the work request has come"},
+    {.id = "CSR-A9",
+     .reference = LAB_IN_WORDS,
+     .ground = LAB_MECHANISM,
+     .source = "5.2: increases dramatically",
+     .broken_by = "blocking_cache=32768",
+     .because = "no context is missing"},
+    {.id = "CSR-A10",
+     .reference = LAB_IN_WORDS,
+     .ground = LAB_MECHANISM,
+     .source = "5.2: similar for reads",
+     .broken_by = "prefetch=off",
+     .because = "the context is asked for when the work request has come"},
 };
 
 CSRNA_EXPERIMENT(
@@ -194,9 +276,10 @@ CSRNA_EXPERIMENT(
     claims, false, latencies,
     "A write takes 250 ns for the doorbell, 500 each for its work request and its payload, 1000 on "
     "each way of the wire, 250 for the completion, and 390 of software, which are fitted. The "
-    "document gives 3.89 us for 50,000 connections in its abstract, but says in 5.2 that latency "
-    "rises beyond 3,000: the row takes few connections. A missing context costs a PCIe round trip "
-    "and the time of its bytes, unless it is read beside the work request; a receiver's is never "
-    "hidden. Blocked, ten cores wait for one another. That the software takes longer now and "
-    "shorter then is our choice; it leaves the means as they are. Figure 1c (datagrams on "
-    "ConnectX-5) is not modelled.");
+    "document prints 3.89 us for more than 50,000 connections, but says in 5.2 that latency rises "
+    "beyond 3,000. Both are true of no machine here: the fit is to 100 connections, and with "
+    "51,200 "
+    "it takes 4.45 us. A missing context costs a PCIe round trip and the time of its bytes, unless "
+    "it is read beside the work request; a receiver's is never hidden. Blocked, ten cores wait for "
+    "one another. That the software takes longer now and shorter then is our choice; it leaves the "
+    "means as they are. Figure 1c (datagrams on ConnectX-5) is not modelled.");

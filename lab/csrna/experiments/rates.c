@@ -10,7 +10,15 @@
 #define ERNIC_CONNECTIONS 127.0
 #define SRNIC_CONNECTIONS 10000.0
 #define PEAK              66.4
-#define FEW_CLIENTS       3u
+/* Just above the cache. */
+#define ABOVE 320u
+
+/* The machine of the first publication, as its public scripts have it. */
+#define FIRST_CLIENTS 3u
+#define FIRST_OOCAP   64u
+/* Shares of the peak: it is kept; "near-peak". */
+#define KEPT 0.97
+#define NEAR 0.9
 
 const char *const csrna_policies[] = {"latency hiding", "non-blocking", "first come first served"};
 
@@ -72,52 +80,71 @@ static void add_curve(struct lab_run *run, const char *name, const struct rates 
     }
 }
 
+/* A NIC that takes `most` connections and no more: beyond, the document sets its rate to 0. */
+static void add_limit(struct lab_run *run, const char *name, double most, double least, double last)
+{
+    struct lab_series *series = lab_add_curve(run, "%s, as the document draws it", name);
+    series->steps = true;
+    lab_add_point(series, least, 1, LAB_NOTHING);
+    lab_add_point(series, most + 1, 0, LAB_NOTHING);
+    lab_add_point(series, last, 0, LAB_NOTHING);
+}
+
 /* Figure 7a. */
-static void add_scalability(struct lab_run *run)
+static void add_scalability(struct lab_run *run, const struct rates *blocking)
 {
     struct lab_figure *figure = lab_add_figure(run, "7a", "Figure 7a: message rate, normalized",
                                                "connections", "share of the NIC's own peak", true);
-    lab_add_mark(figure, ERNIC_CONNECTIONS, 1, "eRNIC takes no more");
-    lab_add_mark(figure, SRNIC_CONNECTIONS, 1, "SRNIC takes no more");
-    lab_add_mark(figure, 51200, 1, "csRNA: 66.4 M/s");
     struct csrna_load load = load_of(run);
     const struct rates writes = rates_of(run, &load, 1);
-    add_curve(run, "csRNA, writes", &writes, writes.peak);
     load.reads = true;
-    const struct rates reads = rates_of(run, &load, 1);
+    const struct rates reads = rates_of(run, &load, 3);
+    if (run->failure[0] != '\0') {
+        return;
+    }
+    lab_add_mark(figure, ERNIC_CONNECTIONS, 1, "eRNIC: 127");
+    lab_add_mark(figure, SRNIC_CONNECTIONS, 1, "SRNIC: 10K");
+    lab_add_mark(figure, 51200, 1, "csRNA: 51.2K");
+    add_curve(run, "csRNA, writes", &writes, writes.peak);
     add_curve(run, "csRNA, reads", &reads, reads.peak);
+    add_curve(run, "first come first served, writes", blocking, blocking->peak);
+    add_limit(run, "eRNIC", ERNIC_CONNECTIONS, writes.points[0], writes.points[writes.count - 1]);
+    add_limit(run, "SRNIC", SRNIC_CONNECTIONS, writes.points[0], writes.points[writes.count - 1]);
     lab_judge_relative(lab_add_row(run, "CSR-A1", "M/s", "peak message rate, writes"), PEAK,
-                       writes.peak, 0.02);
+                       writes.peak, 0.01);
     lab_judge_relative(lab_add_row(run, "CSR-A2", "M/s", "writes, most connections"), PEAK,
-                       writes.last, 0.03);
-    lab_judge_range(lab_add_row(run, "CSR-A3", "", "of their peak, reads, most connections"), 0.97,
+                       writes.last, 0.01);
+    lab_judge_range(lab_add_row(run, "CSR-A3", "", "of their peak, reads, most connections"), KEPT,
                     LAB_UNBOUNDED, reads.last / reads.peak);
 }
 
 /* Figure 1b. */
-static void add_blocking(struct lab_run *run)
+static struct rates add_blocking(struct lab_run *run)
 {
     static const uint32_t points[] = {100, 200, 300, 320, 400, 600, 800, 1600, 6400, 51200};
-    struct lab_figure *figure =
-        lab_add_figure(run, "1b", "Figure 1b: message rate, first come first served", "connections",
-                       "million messages a second", true);
+    lab_add_figure(run, "1b", "Figure 1b: message rate, first come first served", "connections",
+                   "million messages a second", true);
     struct csrna_load load = load_of(run);
     load.policy = CSRNA_FCFS;
-    struct lab_series *series = lab_add_curve(run, "first come first served, writes");
-    double peak = 0, beyond = 0;
-    for (uint32_t i = 0; i < COUNT_OF(points); i++) {
-        const double rate = csrna_rate_of(run, load, points[i]);
-        lab_add_point(series, points[i], rate, LAB_NOTHING);
-        peak = fmax(peak, rate);
-        beyond = points[i] == 600 ? rate : beyond;
+    struct rates rates = {.count = COUNT_OF(points)};
+    double beyond = 0;
+    for (uint32_t i = 0; i < rates.count; i++) {
+        rates.points[i] = points[i];
+        rates.found[i] = csrna_rate_of(run, load, points[i]);
+        rates.peak = fmax(rates.peak, rates.found[i]);
+        beyond = points[i] == ABOVE ? rates.found[i] : beyond;
     }
-    lab_add_mark(figure, 300, peak, "the cache's 300 contexts");
-    lab_judge_range(
-        lab_add_row(run, "CSR-A4", "", "of the peak, first come first served, 600 connections"), 0,
-        0.5, beyond / peak);
+    if (run->failure[0] != '\0') {
+        return rates;
+    }
+    add_curve(run, "writes, a cache of 300 contexts", &rates, 1);
+    lab_judge_range(lab_add_row(run, "CSR-A4", "",
+                                "of the peak, first come first served, %u connections", ABOVE),
+                    0, 0.5, beyond / rates.peak);
     /* A visit of (batch + 1) / 2 messages for a round trip of 500 ns and 288 B at 16 B/ns. */
     lab_judge_relative(lab_add_row(run, "CSR-A4.bound", "M/s", "a visit for each round trip"),
-                       5.5 / 0.518, beyond, 0.12);
+                       5.5 / 0.518, beyond, 0.05);
+    return rates;
 }
 
 static struct rates add_choice(struct lab_run *run, const char *name, const struct csrna_load *load)
@@ -127,7 +154,7 @@ static struct rates add_choice(struct lab_run *run, const char *name, const stru
     return rates;
 }
 
-/* The parts of the model on which the rate rests, and the choices that the document leaves open. */
+/* The choices that the document leaves open. */
 static void add_choices(struct lab_run *run)
 {
     struct lab_figure *figure = lab_add_figure(run, "peak", "csRNA: what the peak rests on",
@@ -139,60 +166,163 @@ static void add_choices(struct lab_run *run)
     load.victims = QPC_VICTIM_RANDOM;
     const struct rates chance = add_choice(run, "victims by chance", &load);
     load = load_of(run);
-    load.clients = FEW_CLIENTS;
-    const struct rates clients = add_choice(run, "3 clients", &load);
-    load = load_of(run);
     load.window_of = CSRNA_WINDOW_OF_NIC;
     const struct rates window = add_choice(run, "one window for the NIC", &load);
+    if (run->failure[0] != '\0') {
+        return;
+    }
     lab_judge_range(
         lab_add_row(run, "CSR-A2.choices/fifo", "", "of the peak, most connections, FIFO victims"),
-        0.97, LAB_UNBOUNDED, fifo.last / fifo.peak);
+        KEPT, LAB_UNBOUNDED, fifo.last / fifo.peak);
     lab_judge_range(lab_add_row(run, "CSR-A2.choices/random", "",
                                 "of the peak, most connections, random victims"),
-                    0.97, LAB_UNBOUNDED, chance.last / chance.peak);
-    lab_judge_range(
-        lab_add_row(run, "CSR-A2.choices/clients", "", "of the peak, most connections, 3 clients"),
-        0.97, LAB_UNBOUNDED, clients.last / clients.peak);
+                    KEPT, LAB_UNBOUNDED, chance.last / chance.peak);
     lab_judge_relative(lab_add_row(run, "CSR-A1.window", "M/s", "peak, one window for the NIC"),
                        PEAK, window.peak, 0.02);
 }
 
-static void rates(struct lab_run *run)
+/* The first publication: fewer clients, and no hiding yet. */
+static void add_first(struct lab_run *run)
 {
-    add_scalability(run);
-    lab_progress(run, 0.4);
-    add_blocking(run);
-    lab_progress(run, 0.5);
-    add_choices(run);
+    struct csrna_load load = load_of(run);
+    load.clients = FIRST_CLIENTS;
+    load.oocap = FIRST_OOCAP;
+    load.policy = load.policy == CSRNA_HIDING ? CSRNA_NB : load.policy;
+    const struct rates rates = add_choice(run, "as in 2022: 3 clients, non-blocking", &load);
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < rates.count; i++) {
+        most = rates.found[i] >= NEAR * rates.peak ? rates.points[i] : most;
+    }
+    if (run->failure[0] == '\0') {
+        lab_judge_range(lab_add_row(run, "CSR-A2.first", "",
+                                    "most connections with 90 %% of the peak, NIC of 2022"),
+                        15000, LAB_UNBOUNDED, most);
+    }
 }
 
+/* Without the fitted number every unit takes a cycle, as in the public model. */
+static struct rates add_unfitted(struct lab_run *run, const char *name,
+                                 enum csrna_placement placement)
+{
+    struct csrna_load load = load_of(run);
+    load.processing = 1;
+    load.placement = placement;
+    return add_choice(run, name, &load);
+}
+
+static void add_without_fit(struct lab_run *run)
+{
+    const struct rates host = add_unfitted(run, "a cycle in each unit", load_of(run).placement);
+    const struct rates board = add_unfitted(run, "the same, contexts on the board", CSRNA_BOARD);
+    if (run->failure[0] != '\0') {
+        return;
+    }
+    lab_judge_relative(
+        lab_add_row(run, "CSR-A2.unfitted", "", "of the peak, most connections, unit of a cycle"),
+        0.64, host.last / host.peak, 0.03);
+    lab_judge_relative(
+        lab_add_row(run, "CSR-A2.board", "", "the same, contexts in on-board memory"), 1,
+        board.last / board.peak, 0.01);
+}
+
+static void rates(struct lab_run *run)
+{
+    const struct rates blocking = add_blocking(run);
+    lab_progress(run, 0.2);
+    add_scalability(run, &blocking);
+    lab_progress(run, 0.5);
+    add_choices(run);
+    lab_progress(run, 0.7);
+    add_first(run);
+    add_without_fit(run);
+}
+
+#define FIT "CSR-A1"
+
 static const struct lab_claim claims[] = {
-    {"CSR-A1", LAB_PRINTED, LAB_FITTED, NULL, "abstract, 5.2", "processing=1",
-     "the slowest unit takes a cycle, as in the public model", NULL},
-    {"CSR-A2", LAB_PRINTED, LAB_MECHANISM, NULL, "abstract, 5.2", "policy=fcfs",
-     "a missing context blocks all others", NULL},
-    {"CSR-A3", LAB_PRINTED, LAB_MECHANISM, NULL, "5.2, fig. 7a", "policy=fcfs",
-     "a missing context blocks all others", NULL},
-    {"CSR-A4", LAB_DERIVED, LAB_MECHANISM, NULL, "3: drops dramatically", "cache=3000",
-     "no context is missing", NULL},
-    {"CSR-A4.bound", LAB_DERIVED, LAB_MECHANISM, NULL, "5.5 messages for 500 ns and 288 B",
-     "placement=board", "contexts come from the board, in 100 ns", NULL},
-    {"CSR-A2.choices", LAB_PREDICTED, LAB_MECHANISM, NULL, "none", "policy=fcfs",
-     "a missing context blocks all others", NULL},
-    {"CSR-A1.window", LAB_PRINTED, LAB_MECHANISM, NULL, "abstract, 5.2", "processing=1",
-     "the slowest unit takes a cycle, as in the public model",
-     "The public model has one window of 100 packets for the whole NIC: with links of 1 us no more "
-     "than 100 packets in 2 us go through. 66.4 M/s would take a window of 134."},
+    {.id = FIT,
+     .reference = LAB_PRINTED,
+     .ground = LAB_FITTED,
+     .source = "abstract; 7",
+     .broken_by = "processing=14",
+     .because = "the slowest unit takes a cycle less"},
+    {.id = "CSR-A2",
+     .reference = LAB_PRINTED,
+     .ground = LAB_MECHANISM,
+     .given = FIT,
+     .source = "abstract; 5.2: 51.2K connections; 7",
+     .broken_by = "policy=fcfs",
+     .because = "a missing context blocks all others"},
+    {.id = "CSR-A3",
+     .reference = LAB_IN_WORDS,
+     .ground = LAB_MECHANISM,
+     .given = FIT,
+     .source = "5.2: a peak message rate is maintained",
+     .broken_by = "policy=fcfs",
+     .because = "a missing context blocks all others"},
+    {.id = "CSR-A4",
+     .reference = LAB_IN_WORDS,
+     .ground = LAB_MECHANISM,
+     .source = "3: drops dramatically",
+     .broken_by = "cache=3000",
+     .because = "no context is missing"},
+    {.id = "CSR-A4.bound",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "OC; 5.1: 500 ns; csRNA-gem5: 5.5 messages a visit",
+     .broken_by = "placement=board",
+     .because = "contexts come from the board, in 100 ns"},
+    {.id = "CSR-A2.choices",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .given = FIT,
+     .source = "OC",
+     .broken_by = "policy=fcfs",
+     .because = "a missing context blocks all others"},
+    {.id = "CSR-A2.first",
+     .reference = LAB_ELSEWHERE,
+     .ground = LAB_MECHANISM,
+     .given = FIT,
+     .source = "ICCD22: more than 15,000, near-peak; csRNA-gem5: its scripts",
+     .broken_by = "policy=fcfs",
+     .because = "a missing context blocks all others"},
+    {.id = "CSR-A2.unfitted",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "csRNA-gem5: a cycle in each unit",
+     .broken_by = "placement=board",
+     .because = "contexts take nothing of PCIe"},
+    {.id = "CSR-A2.board",
+     .reference = LAB_PREDICTED,
+     .ground = LAB_MECHANISM,
+     .source = "csRNA-gem5: a cycle in each unit; 4.6",
+     .broken_by = "policy=fcfs",
+     .because = "a missing context blocks all others, for 100 ns"},
+    {.id = "CSR-A1.window",
+     .reference = LAB_PRINTED,
+     .ground = LAB_MECHANISM,
+     .source = "abstract; csRNA-gem5: one window",
+     .broken_by = "window=200",
+     .because = "the window is large enough",
+     .not_reproduced =
+         "the public model has one window of 100 packets for the whole NIC: with links of 1 us no "
+         "more than 100 packets in 2 us go through. 66.4 M/s would take a window of 134."},
 };
 
-CSRNA_EXPERIMENT(csrna_rates, "csrna/rates", "message rate over connections, by policy",
-                 CSRNA_LOAD_USES " " CSRNA_MACHINE_USES " " CSRNA_RATE_USES
-                                 " policy placement framing payload oocap",
-                 claims, false, rates,
-                 "The rate stays because a missing context holds up nobody else. The peak itself "
-                 "rests on one fitted number, the 15 cycles of the slowest unit. Without them "
-                 "(processing=1) PCIe's reads are the bound: 120 M/s with few connections, 76 M/s "
-                 "with many, when contexts come the same way. Blocked by each miss, a visit of 5.5 "
-                 "messages takes a PCIe round trip. Which context has to go makes no difference "
-                 "here. ConnectX-5's curves, and what eRNIC and SRNIC reach, are not in the text "
-                 "at hand, only where the latter two end; figure 1a (ConnectX) is not modelled.");
+CSRNA_EXPERIMENT(
+    csrna_rates, "csrna/rates", "message rate over connections, by policy",
+    CSRNA_LOAD_USES " " CSRNA_MACHINE_USES " " CSRNA_RATE_USES
+                    " policy placement framing payload oocap",
+    claims, false, rates,
+    "A missing context holds up nobody else: blocked by each miss, a visit of 5.5 "
+    "messages takes a PCIe round trip. But that the peak is kept rests on one fitted "
+    "number, too, the 15 cycles of the slowest unit, which is slower than all that "
+    "contexts cost. Without them (a cycle, as in the public model) PCIe's reads are "
+    "the bound: 120 M/s with few connections and 76 M/s with 51,200, 0.64 of the "
+    "peak, because contexts come the same way. With contexts in on-board memory, as "
+    "4.6 proposes, the peak is kept without the fit. Which context has to go makes no "
+    "difference here. The authors' first NIC (2022: 3 clients, non-blocking, no hiding) keeps "
+    "0.95 of the peak with 15,360 connections; that it does not keep all is our room for "
+    "64 work requests (wqe_room). ConnectX-5's curves are not in the text at hand; for eRNIC and "
+    "SRNIC the document sets the rate to 0 beyond their capacity. Figure 1a "
+    "(ConnectX) is not modelled.");
