@@ -230,15 +230,21 @@ static void write_tics(FILE *to, const struct lab_run *run, uint32_t figure)
         if (series->figure != figure) {
             continue;
         }
+        const struct span span = x_span(run, figure);
         if (series->count <= ROOM) {
+            const double apart = pow(span.most / span.least, 1.0 / ROOM);
+            double last = 0;
             fprintf(to, "set xtics (");
             for (uint32_t k = 0; k < series->count; k++) {
-                fprintf(to, "%s", k > 0 ? "," : "");
-                write_tic(to, series->points[k].x);
+                const double x = series->points[k].x;
+                if (x >= last * apart) {
+                    fprintf(to, "%s", k > 0 ? "," : "");
+                    write_tic(to, x);
+                    last = x;
+                }
             }
             fprintf(to, ")\n");
         } else {
-            const struct span span = x_span(run, figure);
             write_log_tics(to, 'x', span.least, span.most);
         }
         return;
