@@ -81,9 +81,37 @@ struct lant_fabric_config lant_ring_of(struct lab_run *run, uint32_t nodes)
 
 /* -- Programs -----------------------------------------------------------------------------------*/
 
+static struct lant_node *node_of(const struct lant_probe *probe)
+{
+    return &probe->bench->world.nodes[probe - probe->bench->probes];
+}
+
+static void expect_same(struct lant_bench *bench, const void *bytes, const void *expected,
+                        uint64_t count)
+{
+    if (memcmp(bytes, expected, count) != 0) {
+        lab_fail(bench->run, "of %llu bytes some are wrong", (unsigned long long)count);
+    }
+}
+
+/* A store is where it belongs; a load has brought what is there. */
+static void judge_access(const struct lant_probe *probe, const struct lant_shm_done *done)
+{
+    const uint32_t to = lant_global_node(done->address);
+    const uint8_t *memory =
+        probe->bench->world.nodes[to].memory + lant_global_address(done->address);
+    const uint64_t word = lant_bench_word(node_of(probe)->index, done->address);
+    if (lant_shm_done_final(done) && done->response == LANT_OKAY) {
+        expect_same(probe->bench, memory, done->store ? &word : &done->data, sizeof(word));
+    }
+}
+
 static void on_done(void *context, const struct lant_shm_done *done)
 {
     struct lant_probe *probe = context;
+    sim_note(&probe->bench->sim, done->address ^ (uint64_t)done->kind << 56 ^
+                                     (uint64_t)done->response << 60 ^ done->attempts);
+    judge_access(probe, done);
     if (lant_shm_done_on_bus(done)) {
         probe->done++;
         probe->done_ps = probe->bench->sim.now_ps;
@@ -108,7 +136,17 @@ static void on_notification(void *context, enum lant_queue queue,
 {
     (void)queue;
     struct lant_probe *probe = context;
+    struct lant_bench *bench = probe->bench;
+    sim_note(&bench->sim, (uint64_t)notification->kind << 56 ^ (uint64_t)notification->status << 8 ^
+                              notification->attempts);
+    sim_note(&bench->sim, notification->destination ^ (uint64_t)notification->bytes << 32);
     if (notification->kind == LANT_NOTIFY_SENT) {
+        const uint64_t to = notification->destination;
+        if ((notification->status & LANT_STATUS_ERRORS) == 0) {
+            expect_same(bench,
+                        bench->world.nodes[lant_global_node(to)].memory + lant_global_address(to),
+                        node_of(probe)->memory + notification->source, notification->bytes);
+        }
         probe->sent++;
         probe->sent_ps = probe->bench->sim.now_ps;
     } else {
@@ -143,8 +181,33 @@ struct lant_bench *lant_bench_begin(struct lab_run *run, const struct lant_node_
     return bench;
 }
 
+/* Losses and verdicts, on which two runs must agree. */
+static void note_counters(const struct lant_bench *bench)
+{
+    const struct lant_fabric_counters *fabric = &bench->world.fabric.counters;
+    const uint64_t losses[] = {fabric->lost,          fabric->flipped,
+                               fabric->mended,        fabric->dropped_strangers,
+                               fabric->dropped_heads, fabric->dropped_old,
+                               fabric->dropped_full,  bench->world.fabric.flow.dropped};
+    for (uint32_t i = 0; i < COUNT_OF(losses); i++) {
+        lab_note(bench->run, losses[i]);
+    }
+    for (uint32_t i = 0; i < bench->world.count; i++) {
+        const struct lant_node *node = &bench->world.nodes[i];
+        for (uint32_t k = 0; k < LANT_VERDICT_COUNT; k++) {
+            lab_note(bench->run, node->counters.verdicts[k]);
+        }
+        for (uint32_t k = 0; k < COUNT_OF(node->rdma_target.counters.verdicts); k++) {
+            lab_note(bench->run, node->rdma_target.counters.verdicts[k]);
+        }
+        lab_note(bench->run, node->shm.counters.failed + (node->rdma.counters.failed << 32));
+        lab_note(bench->run, node->shm.counters.timeouts + (node->rdma.counters.timeouts << 32));
+    }
+}
+
 void lant_bench_end(struct lant_bench *bench)
 {
+    note_counters(bench);
     lant_watch_close(bench->world.watch);
     lant_world_close(&bench->world);
     lab_world_end(bench->run, &bench->sim, bench->trace, bench->capture);
@@ -159,13 +222,43 @@ void lant_bench_settle(struct lant_bench *bench)
     }
 }
 
+static void write_words(uint8_t *to, uint32_t node, uint64_t address, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+        const uint64_t word = lant_bench_word(node, address + i), left = bytes - i;
+        memcpy(to + i, &word, left < sizeof(word) ? left : sizeof(word));
+    }
+}
+
+void lant_bench_fill(struct lant_bench *bench, uint32_t node, uint64_t bytes)
+{
+    struct lant_probe *probe = &bench->probes[node];
+    if (bytes > probe->filled) {
+        write_words(bench->world.nodes[node].memory, node, 0, bytes);
+        probe->filled = bytes;
+    }
+}
+
+void lant_bench_compare(struct lant_bench *bench, uint32_t to, uint64_t address, uint64_t bytes)
+{
+    expect_same(bench, bench->world.nodes[to].memory + address, bench->world.nodes[0].memory,
+                bytes);
+}
+
+bool lant_bench_put(struct lant_bench *bench, uint32_t from, uint32_t to, uint64_t address,
+                    uint32_t bytes)
+{
+    uint8_t data[LANT_SHM_ACCESS_MAX];
+    const struct lant_shm_access access = {
+        .address = lant_global(to, address), .bytes = bytes, .store = true};
+    write_words(data, from, access.address, bytes);
+    return lant_node_access(&bench->world.nodes[from], &access, data);
+}
+
 double lant_bench_store(struct lant_bench *bench, uint32_t to, uint32_t bytes)
 {
-    const uint8_t data[LANT_SHM_ACCESS_MAX] = {1, 2, 3};
     const uint64_t began_ps = bench->sim.now_ps;
-    const struct lant_shm_access access = {
-        .address = lant_global(to, TARGET), .bytes = bytes, .store = true};
-    CHECK(lant_node_access(&bench->world.nodes[0], &access, data));
+    CHECK(lant_bench_put(bench, 0, to, TARGET, bytes));
     lant_bench_settle(bench);
     return lant_in_cycles(bench->probes[0].done_ps - began_ps);
 }
@@ -174,6 +267,7 @@ void lant_bench_transfer(struct lant_bench *bench, uint32_t to, uint32_t bytes, 
 {
     const struct lant_work work = {
         .descriptor = {.destination = lant_global(to, TARGET), .bytes = bytes}, .tag = tag};
+    lant_bench_fill(bench, 0, bytes);
     CHECK(lant_node_submit(&bench->world.nodes[0], LANT_QUEUE_CPU, &work) == LANT_SUBMIT_COMMITTED);
 }
 
@@ -204,4 +298,23 @@ double lant_bench_goodput(struct lant_bench *bench, uint32_t to, uint32_t bytes)
     const double gbps = bits * 1000 / (double)(bench->sim.now_ps - half_ps);
     lant_bench_settle(bench);
     return gbps;
+}
+
+void lant_bench_load(struct lant_packet *packet)
+{
+    for (uint32_t i = 0; i < packet->header.payload; i++) {
+        packet->payload[i] = lant_bench_word(packet->footer.offset, i);
+    }
+}
+
+bool lant_bench_whole(const struct lant_frame *frame)
+{
+    struct lant_packet packet, made;
+    uint32_t repaired;
+    if (lant_decode(frame->flits, frame->count, &packet, &repaired) != LANT_WHOLE) {
+        return false;
+    }
+    made = packet;
+    lant_bench_load(&made);
+    return memcmp(packet.payload, made.payload, packet.header.payload * sizeof(uint64_t)) == 0;
 }

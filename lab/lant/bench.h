@@ -30,6 +30,7 @@ struct lant_probe {
     uint64_t received;    /* that have come. */
     uint64_t received_ps;
     struct sim_event *wakes; /* Scheduled when an access is answered; NULL: none. */
+    uint64_t filled;         /* Bytes of the node's memory that lant_bench_fill has filled. */
 };
 
 struct lant_bench {
@@ -60,6 +61,24 @@ void lant_bench_end(struct lant_bench *bench);
 /* Runs until no node has anything to do. */
 void lant_bench_settle(struct lant_bench *bench);
 
+/* All data that the calls below move are words that nothing else has. What is told to be done is
+ * compared with them, every byte, and a wrong one fails the run. */
+static inline uint64_t lant_bench_word(uint32_t node, uint64_t address)
+{
+    uint64_t word = ((uint64_t)node << 48 ^ address) + UINT64_C(0x9e3779b97f4a7c15);
+    word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
+    return word ^ word >> 31;
+}
+
+/* The first bytes of the node's memory are such words. */
+void lant_bench_fill(struct lant_bench *bench, uint32_t node, uint64_t bytes);
+/* Bytes of node 0's memory, from its beginning, are in that of node `to` as well. */
+void lant_bench_compare(struct lant_bench *bench, uint32_t to, uint64_t address, uint64_t bytes);
+
+/* A store of such words to an address that is a multiple of 8. False: no room for it. */
+MUST_USE bool lant_bench_put(struct lant_bench *bench, uint32_t from, uint32_t to, uint64_t address,
+                             uint32_t bytes);
 /* A store of so many bytes from node 0 to node `to`; returns when the bus answers, in cycles. */
 double lant_bench_store(struct lant_bench *bench, uint32_t to, uint32_t bytes);
 /* A transfer of so many bytes from node 0 to node `to`. */
@@ -69,6 +88,11 @@ bool lant_bench_until(struct lant_bench *bench, const uint64_t *counter, uint64_
 /* Bits of payload per second that come to node `to`, in Gb/s: `bytes`, of which the second half
  * counts; 0 if the run has failed. */
 double lant_bench_goodput(struct lant_bench *bench, uint32_t to, uint32_t bytes);
+
+/* For packets that no node makes. The payload becomes such words, by the footer's offset. */
+void lant_bench_load(struct lant_packet *packet);
+/* A packet came as lant_bench_load made it. */
+bool lant_bench_whole(const struct lant_frame *frame);
 
 static inline double lant_in_cycles(uint64_t ps)
 {

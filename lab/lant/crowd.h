@@ -68,15 +68,6 @@ void lant_crowd_close(struct lant_bench *bench);
 void lant_crowd_compare(const struct lant_node *node, const uint8_t *expected,
                         struct lant_crowd_outcome *outcome);
 
-/* A word that belongs to this one and this place, and to nobody else. */
-static inline uint64_t lant_crowd_word(uint32_t who, uint32_t place)
-{
-    uint64_t word = ((uint64_t)who << 32 | place) + UINT64_C(0x9e3779b97f4a7c15);
-    word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
-    return word ^ word >> 31;
-}
-
 static inline uint64_t lant_crowd_apart(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : b - a;

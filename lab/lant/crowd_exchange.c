@@ -133,7 +133,7 @@ static void join(struct exchange *exchange, struct member *member, struct lant_n
     } while (common_divisor(member->stride, others) != 1);
     node->program = (struct lant_program){.context = member, .on_notification = on_notification};
     for (uint32_t i = 0; i < exchange->pool_bytes / WORD; i++) {
-        const uint64_t word = lant_crowd_word(node->index, i);
+        const uint64_t word = lant_bench_word(node->index, i);
         memcpy(node->memory + WORD * (uint64_t)i, &word, WORD);
     }
     sim_schedule(node->world->sim, &member->wake, 0);
@@ -148,13 +148,13 @@ static void judge_memory(const struct exchange *exchange, const struct lant_worl
         const bool takes_part = to < exchange->nodes;
         memset(expected, 0, exchange->memory_bytes);
         for (uint32_t i = 0; takes_part && i < exchange->pool_bytes / WORD; i++) {
-            const uint64_t word = lant_crowd_word(to, i);
+            const uint64_t word = lant_bench_word(to, i);
             memcpy(expected + WORD * (uint64_t)i, &word, WORD);
         }
         for (uint32_t from = 0; takes_part && from < exchange->nodes; from++) {
             for (uint32_t at = 0; from != to && at < exchange->block; at += WORD) {
                 const uint32_t left = exchange->block - at;
-                const uint64_t word = lant_crowd_word(from, to + at / WORD);
+                const uint64_t word = lant_bench_word(from, to + at / WORD);
                 memcpy(expected + place_of(exchange, from) + at, &word, left < WORD ? left : WORD);
             }
         }

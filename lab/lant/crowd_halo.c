@@ -101,7 +101,7 @@ static void pack(const uint64_t cells[CELLS], uint32_t direction, uint32_t step,
     for (uint32_t k = 0; k < FACE; k++) {
         face[k] = cells[cell_of(direction, k)];
     }
-    face[FACE] = lant_crowd_word(direction, step);
+    face[FACE] = lant_bench_word(direction, step);
 }
 
 /* `faces[d]` is what lies beyond the cube in direction d. */
@@ -360,7 +360,7 @@ struct model {
 static void begin_cells(uint32_t node, uint64_t cells[CELLS])
 {
     for (uint32_t i = 0; i < CELLS; i++) {
-        cells[i] = lant_crowd_word(node, i);
+        cells[i] = lant_bench_word(node, i);
     }
 }
 

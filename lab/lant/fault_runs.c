@@ -145,11 +145,11 @@ struct lant_fault_statistics lant_fault_measure(struct lab_run *run,
             break;
         }
         add_message(&statistics, &message);
+        lab_note(run, message.ps);
+        lab_note(run, (uint64_t)message.packets << 32 ^ message.again);
     }
     lab_add_memory(run, "sender", 1, sizeof(pair->rdma));
     lab_add_memory(run, "network", 1, sizeof(pair->network));
-    lab_note(run, pair->now_ps);
-    lab_note(run, statistics.again);
     free(pair);
     return statistics;
 }

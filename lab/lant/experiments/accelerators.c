@@ -66,6 +66,8 @@ static struct outcome through(struct lab_run *run, const struct lant_chain_confi
         outcome.period =
             config->blocks < 2 ? LAB_NOTHING : lant_chain_period_ps(chain) / LANT_CYCLE_PS;
     }
+    lab_note(run, chain->first_ps);
+    lab_note(run, chain->last_ps ^ chain->wrong << 48);
     lant_chain_close(chain);
     free(chain);
     lant_bench_end(bench);

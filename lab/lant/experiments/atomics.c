@@ -210,6 +210,7 @@ static struct outcome count_in(struct lab_run *run, uint32_t nodes, bool by_atom
     outcome.counted = counting.counted;
     outcome.lost = bench->world.fabric.counters.lost;
     memcpy(&outcome.sum, bench->world.nodes[0].memory, sizeof(outcome.sum));
+    lab_note(run, outcome.sum ^ outcome.counted << 32);
     lant_bench_end(bench);
     return outcome;
 }

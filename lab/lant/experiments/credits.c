@@ -70,13 +70,6 @@ struct outcome {
     double cycles;                  /* Until all has come. */
 };
 
-static void fill(struct lant_node *node)
-{
-    for (uint32_t i = 0; i < EACH_BYTES; i++) {
-        node->memory[i] = (uint8_t)(i * 7 + (i >> 9) + node->index);
-    }
-}
-
 /* One in each part of the tree; the first one shares the receiver's switch. */
 static uint32_t sender(uint32_t number)
 {
@@ -110,7 +103,7 @@ static struct outcome hot_spot(struct lab_run *run, enum lant_flow_kind flow, ui
             .descriptor = {.destination = lant_global(0, (uint64_t)EACH_BYTES * i),
                            .bytes = EACH_BYTES},
             .tag = i};
-        fill(node);
+        lant_bench_fill(bench, sender(i), EACH_BYTES);
         CHECK(lant_node_submit(node, LANT_QUEUE_CPU, &work) == LANT_SUBMIT_COMMITTED);
     }
     (void)lant_bench_until(bench, written, ALL_PACKETS / 4);
@@ -176,7 +169,7 @@ static void judge_buffers(struct lab_run *run, enum lant_flow_kind flow, uint32_
 
 struct ring {
     struct lant_fabric fabric;
-    uint32_t come;
+    uint32_t come, wrong;
 };
 
 static void on_packet(void *context, uint32_t node, struct lant_frame *frame)
@@ -184,6 +177,7 @@ static void on_packet(void *context, uint32_t node, struct lant_frame *frame)
     (void)node;
     struct ring *ring = context;
     ring->come++;
+    ring->wrong += !lant_bench_whole(frame);
     lant_fabric_free(&ring->fabric, frame);
 }
 
@@ -202,19 +196,23 @@ static double ring_share(struct lab_run *run, enum lant_flow_kind flow, uint32_t
     lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_USER0);
     CHECK(lant_fabric_open(&ring.fabric, &config, &sim, 1, on_packet, &ring, error, sizeof(error)));
     for (uint32_t i = 0; i < RING * RING_PACKETS; i++) {
-        const struct lant_packet packet = {
+        struct lant_packet packet = {
             .header = {.destination = (i + RING / 2 - 1) % RING,
                        .type = LANT_RDMA_UNREGISTERED,
                        .payload = LANT_PAYLOAD_FLITS_MAX},
-            .footer = {.source = i % RING, .class = LANT_CLASS_RDMA}};
+            .footer = {.source = i % RING, .offset = i, .class = LANT_CLASS_RDMA}};
         struct lant_frame *frame = lant_fabric_frame(&ring.fabric);
         CHECK(frame != NULL);
+        lant_bench_load(&packet);
         frame->count = lant_encode(&packet, frame->flits);
         (void)lant_fabric_send(&ring.fabric, i % RING, frame, 0);
     }
     while (sim_step(&sim)) {
     }
     const double share = (double)ring.come / (RING * RING_PACKETS);
+    if (ring.wrong != 0) {
+        lab_fail(run, "%u packets came wrong", ring.wrong);
+    }
     lant_fabric_close(&ring.fabric);
     lab_world_end(run, &sim, trace, capture);
     return share;

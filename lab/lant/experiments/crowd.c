@@ -29,6 +29,16 @@ static void judge_some(struct lab_run *run, const char *which, enum lant_network
                     LAB_UNBOUNDED, (double)measured);
 }
 
+/* The worlds note what came; this is what became of it. */
+static void note(struct lab_run *run, const struct lant_crowd_outcome *outcome)
+{
+    lab_note(run, outcome->bytes);
+    lab_note(run, outcome->wrong);
+    lab_note(run, outcome->miscounted);
+    lab_note(run, outcome->failed);
+    lab_note(run, outcome->kept);
+}
+
 static void crowd(struct lab_run *run)
 {
     for (uint32_t i = 0; i < LANT_KINDS; i++) {
@@ -37,6 +47,8 @@ static void crowd(struct lab_run *run)
         lab_progress(run, (2.0 * i + 1) / (2 * LANT_KINDS));
         const struct lant_crowd_outcome halo = lant_crowd_halo(run, kind);
         lab_progress(run, (2.0 * i + 2) / (2 * LANT_KINDS));
+        note(run, &all);
+        note(run, &halo);
         judge_none(run, "LNI-W-all", kind, "bytes", all.wrong, "wrong bytes behind an all-to-all");
         judge_none(run, "LNI-W-all-once", kind, "", all.miscounted + all.failed + all.kept,
                    "transfers told of not just once, or not forgotten");

@@ -24,10 +24,7 @@ struct loop {
 
 static void store(struct loop *loop)
 {
-    static const uint8_t value[BYTES] = {1};
-    const struct lant_shm_access access = {
-        .address = lant_global(1, (uint64_t)BYTES * loop->issued), .bytes = BYTES, .store = true};
-    CHECK(lant_node_access(&loop->bench->world.nodes[0], &access, value));
+    CHECK(lant_bench_put(loop->bench, 0, 1, (uint64_t)BYTES * loop->issued, BYTES));
     loop->issued++;
     const uint32_t rows = (uint32_t)__builtin_popcountll(loop->bench->world.nodes[0].shm.busy);
     loop->rows_most = rows > loop->rows_most ? rows : loop->rows_most;
@@ -51,14 +48,11 @@ static void on_next(struct sim *sim, struct sim_event *event)
 /* A store, there and back, in cycles. */
 static uint32_t round_trip_of(struct lab_run *run)
 {
-    static const uint8_t value[BYTES] = {1};
     struct lant_node_config config = lant_config_of(run);
     const struct lant_fabric_config fabric = lant_line_of(run);
     config.shm.early_timers = 0;
     struct lant_bench *bench = lant_bench_begin(run, &config, &fabric);
-    const struct lant_shm_access access = {
-        .address = lant_global(1, 0), .bytes = BYTES, .store = true};
-    CHECK(lant_node_access(&bench->world.nodes[0], &access, value));
+    CHECK(lant_bench_put(bench, 0, 1, 0, BYTES));
     (void)lant_bench_until(bench, &bench->probes[0].done, 1);
     const uint32_t cycles = (uint32_t)lant_in_cycles(bench->sim.now_ps);
     lant_bench_settle(bench);
@@ -115,7 +109,8 @@ static uint32_t entries_of(struct lab_run *run, bool from_port, uint32_t memory,
                        .address = (uint64_t)BYTES * i,
                        .strobe = 0xff,
                        .size = 3},
-            .footer = {.row = (uint16_t)i, .bus_id = (uint8_t)i, .offset = i}};
+            .footer = {.row = (uint16_t)i, .bus_id = (uint8_t)i, .offset = i},
+            .payload = {lant_bench_word(0, (uint64_t)BYTES * i)}};
         struct lant_frame *frame = lant_fabric_frame(&bench->world.fabric);
         CHECK(frame != NULL);
         frame->count = lant_encode(&packet, frame->flits);
@@ -123,6 +118,8 @@ static uint32_t entries_of(struct lab_run *run, bool from_port, uint32_t memory,
     }
     (void)lant_bench_until(bench, &bench->world.fabric.counters.carried, 2 * ARRIVALS);
     lant_bench_settle(bench);
+    lant_bench_fill(bench, 0, BYTES * ARRIVALS);
+    lant_bench_compare(bench, 1, 0, BYTES * ARRIVALS);
     const struct lant_inbound_counters *counters = &bench->world.nodes[1].inbound.counters;
     const uint32_t peak = (uint32_t)counters->entries_peak;
     *held = counters->held_entry;

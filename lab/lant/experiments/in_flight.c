@@ -28,6 +28,7 @@ enum {
     FAR = 32, /* Hops. */
     STREAM_BYTES = 1 << 20,
     NEAR_BYTES = 1 << 18,
+    STORE_BYTES = 8,
     STORES = 1024, /* Each half is whole round trips of 16 and of 64 rows. */
     ROWS_MOST = 256,
     KNEE_FROM = 14, /* The rows among which the first that are enough are looked for. */
@@ -83,18 +84,13 @@ static double measured_gbps(struct lab_run *run, uint32_t rows, uint32_t timers,
 /* Cycles a store, of many that wait for rows. */
 static double measured_stores(struct lab_run *run, uint32_t rows, uint32_t hops)
 {
-    static const uint8_t data[8] = {1};
     struct lant_node_config config = lant_config_of(run);
     const struct lant_fabric_config fabric = lant_ring_of(run, 2 * hops + 1);
     config.shm.rows = (uint16_t)rows;
     config.shm.early_timers = 0;
     struct lant_bench *bench = lant_bench_begin(run, &config, &fabric);
     for (uint32_t i = 0; i < STORES; i++) {
-        const struct lant_shm_access access = {.address =
-                                                   lant_global(hops, sizeof(data) * (uint64_t)i),
-                                               .bytes = sizeof(data),
-                                               .store = true};
-        CHECK(lant_node_access(&bench->world.nodes[0], &access, data));
+        CHECK(lant_bench_put(bench, 0, hops, (uint64_t)STORE_BYTES * i, STORE_BYTES));
     }
     const uint64_t *done = &bench->probes[0].done;
     (void)lant_bench_until(bench, done, STORES / 2);

@@ -31,19 +31,17 @@ struct cpu {
 
 static void issue(struct cpu *cpu)
 {
-    static const uint8_t value[BYTES] = {42};
     struct lant_node *node = &cpu->bench->world.nodes[0];
     while (cpu->issued < cpu->total && cpu->issued - cpu->answered < cpu->under_way_most) {
         const uint32_t per_element = cpu->kernel->loads + 1;
         const uint32_t element = cpu->issued / per_element, which = cpu->issued % per_element;
-        const struct lant_shm_access access = {
-            .address = lant_global(1, (uint64_t)which * ARRAY + (uint64_t)element * BYTES),
-            .bytes = BYTES,
-            .store = which == cpu->kernel->loads,
-        };
-        CHECK(lant_node_access(node, &access, access.store ? value : NULL));
+        const uint64_t at = (uint64_t)which * ARRAY + (uint64_t)element * BYTES;
+        const struct lant_shm_access load = {.address = lant_global(1, at), .bytes = BYTES};
+        const bool store = which == cpu->kernel->loads;
+        CHECK(store ? lant_bench_put(cpu->bench, 0, 1, at, BYTES)
+                    : lant_node_access(node, &load, NULL));
         cpu->issued++;
-        cpu->answered += cpu->posted && access.store;
+        cpu->answered += cpu->posted && store;
     }
 }
 
@@ -84,6 +82,7 @@ static double seconds(struct lab_run *run, const struct kernel *kernel)
     sim_event_init(&cpu.wake, on_wake);
     sim_event_init(&cpu.next, on_next);
     bench->probes[0].wakes = &cpu.wake;
+    lant_bench_fill(bench, 1, 3 * ARRAY);
     issue(&cpu);
     (void)lant_bench_until(bench, &bench->probes[0].done, cpu.total);
     const double s = (double)bench->sim.now_ps * 1e-12 * DOCUMENT_ELEMENTS / ELEMENTS;

@@ -15,8 +15,9 @@ enum {
 
 struct sink {
     struct lant_fabric fabric;
+    struct lant_watch *watch;
     uint64_t last_ps;
-    uint32_t come;
+    uint32_t come, wrong;
 };
 
 static void on_packet(void *context, uint32_t node, struct lant_frame *frame)
@@ -24,8 +25,27 @@ static void on_packet(void *context, uint32_t node, struct lant_frame *frame)
     (void)node;
     struct sink *sink = context;
     sink->come++;
+    sink->wrong += !lant_bench_whole(frame);
+    lant_watch_came(sink->watch, frame);
     sink->last_ps = sink->fabric.sim->now_ps;
     lant_fabric_free(&sink->fabric, frame);
+}
+
+static void send_all(struct sink *sink, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < LINE_PACKETS; i++) {
+        struct lant_packet packet = {.header = {.destination = 1,
+                                                .type = LANT_RDMA_UNREGISTERED,
+                                                .payload = (uint8_t)(bytes / LANT_FLIT_BYTES)},
+                                     .footer = {.class = LANT_CLASS_RDMA, .offset = i}};
+        struct lant_frame *frame = lant_fabric_frame(&sink->fabric);
+        CHECK(frame != NULL);
+        lant_bench_load(&packet);
+        frame->count = lant_encode(&packet, frame->flits);
+        const uint64_t length_ps = lant_cycles(frame->count);
+        const uint64_t head_ps = lant_fabric_send(&sink->fabric, 0, frame, 0);
+        lant_watch_sent(sink->watch, 0, &packet.header, head_ps, head_ps + length_ps);
+    }
 }
 
 /* Packets of `bytes` bytes in a row, in Gb/s of payload. */
@@ -37,23 +57,19 @@ static double line_gbps(struct lab_run *run, uint32_t bytes)
     struct sim_capture *capture;
     struct lant_fabric_config config = lant_line_of(run);
     char error[TOPOLOGY_ERROR_BYTES];
-    const struct lant_packet packet = {.header = {.destination = 1,
-                                                  .type = LANT_RDMA_UNREGISTERED,
-                                                  .payload = (uint8_t)(bytes / LANT_FLIT_BYTES)},
-                                       .footer = {.class = LANT_CLASS_RDMA}};
     lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_USER0);
     CHECK(lant_fabric_open(&sink.fabric, &config, &sim, 1, on_packet, &sink, error, sizeof(error)));
+    sink.watch = lant_watch_open(&sim, trace, capture, 2);
     uint64_t first_ps = 0;
-    for (uint32_t i = 0; i < LINE_PACKETS; i++) {
-        struct lant_frame *frame = lant_fabric_frame(&sink.fabric);
-        CHECK(frame != NULL);
-        frame->count = lant_encode(&packet, frame->flits);
-        (void)lant_fabric_send(&sink.fabric, 0, frame, 0);
-    }
+    send_all(&sink, bytes);
     while (sim_step(&sim)) {
         first_ps = sink.come == 1 ? sim.now_ps : first_ps;
     }
     const double gbps = 8e3 * bytes * (LINE_PACKETS - 1) / (double)(sink.last_ps - first_ps);
+    if (sink.come != LINE_PACKETS || sink.wrong != 0) {
+        lab_fail(run, "of %u packets %u came, %u wrong", LINE_PACKETS, sink.come, sink.wrong);
+    }
+    lant_watch_close(sink.watch);
     lant_fabric_close(&sink.fabric);
     lab_world_end(run, &sim, trace, capture);
     return gbps;
