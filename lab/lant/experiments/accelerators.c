@@ -99,7 +99,7 @@ static void latencies(struct lab_run *run)
     for (uint32_t i = 0; i < SIZES; i++) {
         lab_judge_relative(
             lab_add_row(run, table[i].row, "cycles", "a block of %u bytes", table[i].bytes),
-            table[i].cycles, latency(run, false, table[i].bytes, 0), 0.015);
+            table[i].cycles, latency(run, false, table[i].bytes, 0), 0.01);
     }
 }
 
@@ -114,18 +114,19 @@ static void gains(struct lab_run *run)
     static const struct {
         const char *row;
         uint32_t bytes;
-        double printed;
+        double predicted;
     } sizes[] = {{"LNI-A60/1", KB, 23}, {"LNI-A60/4", 4 * KB, 12}, {"LNI-A60/32", 32 * KB, 4.7}};
-    lab_judge_range(lab_add_row(run, "LNI-A43", "%", "less latency, 512 bytes"), 27, 31,
-                    latency_gain(run, 512));
+    const double most = latency_gain(run, 512);
+    lab_judge_absolute(lab_add_row(run, "LNI-A43", "%", "less latency, 512 bytes"), 29, most, 1);
+    lab_judge_absolute(lab_add_row(run, "LNI-E2", "%", "less latency, 512 bytes"), 25, most, 2);
     for (uint32_t i = 0; i < COUNT_OF(sizes); i++) {
         lab_judge_absolute(
             lab_add_row(run, sizes[i].row, "%", "less latency, %u KB", sizes[i].bytes / KB),
-            sizes[i].printed, latency_gain(run, sizes[i].bytes), 2);
+            sizes[i].predicted, latency_gain(run, sizes[i].bytes), 2);
     }
     const double offloaded = throughput(run, false, 32 * KB, 0);
-    lab_judge_range(lab_add_row(run, "LNI-A44", "%", "more throughput, 32 KB"), 7.5, 9.5,
-                    100 * (offloaded / throughput(run, true, 32 * KB, 0) - 1));
+    lab_judge_absolute(lab_add_row(run, "LNI-A44", "%", "more throughput, 32 KB"), 8.6,
+                       100 * (offloaded / throughput(run, true, 32 * KB, 0) - 1), 0.5);
     lab_judge_relative(lab_add_row(run, "LNI-A45.level", "Gb/s", "blocks of 32 KB"), 2.49,
                        offloaded, 0.04);
     lab_judge_range(lab_add_row(run, "LNI-A45.gain", "%", "32 KB, more than 16 KB"), 1, 4,
@@ -134,14 +135,14 @@ static void gains(struct lab_run *run)
 
 static void computing(struct lab_run *run)
 {
-    static const double printed[] = {1.46, 0.56, 0.35};
+    static const double predicted[] = {1.46, 0.56, 0.35};
     static const char *const rows[] = {"LNI-A61/0", "LNI-A61/1", "LNI-A61/2"};
     lab_judge_relative(lab_add_row(run, "LNI-A47", "Gb/s", "1 KB, %u cycles of computing", HLS),
                        1.1, throughput(run, false, KB, HLS), 0.005);
     for (uint32_t ratio = 0; ratio < COUNT_OF(rows); ratio++) {
         const uint64_t compute = (uint64_t)ratio * table[1].cycles;
         lab_judge_relative(lab_add_row(run, rows[ratio], "Gb/s", "1 KB, R = %u", ratio),
-                           printed[ratio], throughput(run, false, KB, compute), 0.04);
+                           predicted[ratio], throughput(run, false, KB, compute), 0.04);
     }
 }
 
@@ -196,7 +197,7 @@ static void accelerators(struct lab_run *run)
 }
 
 #define STAGES                                                                                     \
-    .reference = LAB_PRINTED, .ground = LAB_MECHANISM, .source = "Table 7.3, given A36 and A42",   \
+    .reference = LAB_PRINTED, .ground = LAB_MECHANISM, .source = "Table 7.3",                      \
     .because = "the stages of a block follow one another, and all four copies count"
 
 static const struct lab_claim accelerators_claims[] = {
@@ -206,11 +207,20 @@ static const struct lab_claim accelerators_claims[] = {
      .source = "Table 7.3",
      .broken_by = "submit=60 | notice=0 | intermediate=direct",
      .because = "what the application takes before and after was set by it; and a copy less shows"},
-    {.id = "LNI-A37", .broken_by = "intermediate=direct | copy=18", STAGES},
-    {.id = "LNI-A38", .broken_by = "intermediate=direct | copy=20", STAGES},
-    {.id = "LNI-A39", .broken_by = "intermediate=direct | overlap=on", STAGES},
-    {.id = "LNI-A40", .broken_by = "intermediate=direct | overlap=on", STAGES},
-    {.id = "LNI-A41", .broken_by = "intermediate=direct | overlap=on | early=off", STAGES},
+    {.id = "LNI-A37",
+     .given = "LNI-A36 LNI-A42",
+     .broken_by = "intermediate=direct | copy=18",
+     STAGES},
+    {.id = "LNI-A38",
+     .given = "LNI-A36 LNI-A42",
+     .broken_by = "intermediate=direct | copy=20",
+     STAGES},
+    {.id = "LNI-A39", .given = "LNI-A42", .broken_by = "intermediate=direct | overlap=on", STAGES},
+    {.id = "LNI-A40", .given = "LNI-A42", .broken_by = "intermediate=direct | overlap=on", STAGES},
+    {.id = "LNI-A41",
+     .given = "LNI-A42",
+     .broken_by = "intermediate=direct | overlap=on | early=off",
+     STAGES},
     {.id = "LNI-A42",
      .reference = LAB_PRINTED,
      .ground = LAB_FITTED,
@@ -229,22 +239,34 @@ static const struct lab_claim accelerators_claims[] = {
      .source = "7.2.3.1: 8.6 %",
      .broken_by = "detour=0 | software=bypass",
      .because = "the way through DRAM was set by it"},
+    {.id = "LNI-E2",
+     .reference = LAB_ELSEWHERE,
+     .ground = LAB_MECHANISM,
+     .given = "LNI-A43",
+     .source = "Micro2020: up to 25 % less latency than a software-based transport",
+     .broken_by = "software=bypass",
+     .because = "without the CPU in its way the software transport is the other one",
+     .not_reproduced =
+         "29.7 % at the smallest size of Table 7.3, since the way through the CPU was "
+         "fitted to the 29 % of 7.2.3.2. The paper's abstract, all that was read, "
+         "does not name its sizes: of 1 KB it would be 23.5 %"},
     {.id = "LNI-A60",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "7.2.3.2: for small and medium blocks, given A43 and A44",
+     .given = "LNI-A43 LNI-A44",
+     .source = "7.2.3.2: improved for small and medium blocks; OC: by how much",
      .broken_by = "software=bypass",
      .because = "without the CPU in its way the software transport is the other one"},
     {.id = "LNI-A45.level",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "Fig. 7.5: a saturation point, given A47",
+     .source = "OC: blocks of 32 KB, of which one is sent while no other work is done",
      .broken_by = "buffers=2 | blocks=1",
      .because = "a block is sent while nothing else is done, and both accelerators are at work"},
     {.id = "LNI-A45.gain",
-     .reference = LAB_PREDICTED,
+     .reference = LAB_IN_WORDS,
      .ground = LAB_MECHANISM,
-     .source = "Fig. 7.5: a saturation point; the bounds are ours",
+     .source = "7.2.3.1: appears to be a saturation point; OC: the bounds",
      .broken_by = "copy=2 | mac=1000",
      .because = "what a block costs beside its bytes is little against these"},
     {.id = "LNI-A47",
@@ -256,7 +278,8 @@ static const struct lab_claim accelerators_claims[] = {
     {.id = "LNI-A61",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "7.2.3.1, given A47",
+     .given = "LNI-A47",
+     .source = "OC: an accelerator computes for R times the latency of Table 7.3",
      .broken_by = "buffers=2 | blocks=1",
      .because = "an accelerator computes or sends, and both are at work on different blocks"},
 };

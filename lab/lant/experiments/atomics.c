@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * What if an atomic operation were one request (specification 8, item 3)? A counter that several
- * nodes count up: by atomic requests, and by exclusive loads and stores (2.16). All of it is
+ * What if an atomic operation were one request (8.2.3)? A counter that several
+ * nodes count up: by atomic requests, and by exclusive loads and stores (4.1.4.2). All of it is
  * prediction.
  */
 #include <stdio.h>
@@ -303,37 +303,41 @@ static const struct lab_claim atomics_claims[] = {
     {.id = "LNI-W-4.alone",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "9 + 2 x 5 + 2 x 136 + 2 x 16 + 5 + 5: a way there, two accesses, a way back",
+     .given = "LNI-A1 LNI-A7",
+     .source = "OC: 9 + 2 x 5 + 2 x 136 + 2 x 16 + 5 + 5: a way there, two accesses, a way back",
      .broken_by = "atomics=off | mac=40",
      .because = "a count is then a load and a store; or the ways are shorter"},
     {.id = "LNI-W-4.alone.gain",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "315 + 316 of 333",
+     .given = "LNI-A1",
+     .source = "OC: 315 + 316 of 333",
      .broken_by = "atomics=off",
      .because = "both are the same then"},
     {.id = "LNI-W-4.crowd",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "333 of 8 nodes; of 15 the unit's two accesses to memory, 32",
+     .given = "LNI-A1 LNI-A7",
+     .source = "OC: 333 of 8 nodes; OC: of 15 the unit makes two accesses to memory, 32",
      .broken_by = "atomics=off | shm_receive=40",
      .because = "a count is then a load and a store; or memory is slower"},
     {.id = "LNI-W-4.loop",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "the lock is held for 337 cycles; the next attempt comes 315 / n later",
+     .source = "OC: the lock is held for 337 cycles, and the next attempt comes 315 / n later",
      .broken_by = "mac=40",
      .because = "the ways are shorter"},
     {.id = "LNI-W-4.gain",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "(337 + 315 / n) of max(333 / n, 32)",
+     .given = "LNI-A1",
+     .source = "OC: (337 + 315 / n) of max(333 / n, 32)",
      .broken_by = "atomics=off",
      .because = "both are the same then"},
     {.id = "LNI-W-4.once",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
-     .source = "2.12: what comes again is answered, not done again",
+     .source = "OC: what comes again is answered, not done again",
      .broken_by = "repeated=done",
      .because = "a request whose answer is lost is then done twice"},
 };

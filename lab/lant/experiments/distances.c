@@ -207,20 +207,20 @@ static void distances(struct lab_run *run)
     }
 }
 
-#define TREE_SOURCE "Table 3.1; shape: fewest levels with 2 (R/2)^L >= nodes"
+#define TREE_SOURCE "Table 3.1: fewest levels with 2 (R/2)^L >= nodes"
 #define TREE_BROKEN "tree_counts=links | tree_turns=top"
 
 static const struct lab_claim distances_claims[] = {
     {.id = "LNI-A53",
      .reference = LAB_PRINTED,
-     .ground = LAB_MECHANISM,
-     .source = "Table 3.1; shapes: the near-cubes that give its numbers",
+     .ground = LAB_FITTED,
+     .source = "Table 3.1: the three sides of each torus were chosen for its number",
      .broken_by = "torus=mesh | torus=power",
      .because = "nobody goes around the ends, or the torus has other sides"},
     {.id = "LNI-A53.cube",
      .reference = LAB_PRINTED,
      .ground = LAB_MECHANISM,
-     .source = "Table 3.1; sizes that are cubes",
+     .source = "Table 3.1: sizes that are cubes",
      .broken_by = "torus=mesh",
      .because = "nobody goes around the ends"},
     {.id = "LNI-A54",
@@ -232,7 +232,7 @@ static const struct lab_claim distances_claims[] = {
     {.id = "LNI-A54.top",
      .reference = LAB_PRINTED,
      .ground = LAB_MECHANISM,
-     .source = TREE_SOURCE "; sizes that need all ports of the top",
+     .source = TREE_SOURCE ", sizes that need all ports of the top",
      .broken_by = TREE_BROKEN " | tree_top=half",
      .because = "the same; or the top uses half of its ports, so that one more level is needed"},
     {.id = "LNI-A54.2048",
@@ -260,7 +260,7 @@ static const struct lab_claim distances_claims[] = {
     {.id = "LNI-A55",
      .reference = LAB_PRINTED,
      .ground = LAB_FITTED,
-     .source = "Table 3.1; the shape of a group was fitted to the column",
+     .source = "Table 3.1: the shape of a group was fitted to the column",
      .broken_by = "ways=valiant | group=16x8 | group=4x32",
      .because = "packets take a detour, or groups have another shape"},
 };
