@@ -242,15 +242,12 @@ double lant_fault_crossing(const struct lant_fault_grid *grid, enum lant_fault_s
 }
 
 void lant_fault_draw(struct lab_run *run, const struct lant_fault_grid *grid,
-                     const struct lant_fault_plan *plan, lant_fault_value value,
+                     const struct lant_fault_plan *plan, enum lant_fault_size size,
+                     enum lant_fault_distribution distribution, lant_fault_value value,
                      lant_fault_expected expected)
 {
-    const uint32_t lines = (uint32_t)LANT_FAULT_SIZES * LANT_FAULT_DISTRIBUTIONS * LANT_FAULT_MODES;
-    for (uint32_t line = 0; line < lines; line++) {
-        const uint32_t mode = line % LANT_FAULT_MODES, rest = line / LANT_FAULT_MODES;
-        const uint32_t size = rest / LANT_FAULT_DISTRIBUTIONS;
-        const uint32_t distribution = rest % LANT_FAULT_DISTRIBUTIONS;
-        if (plan->messages[size] == 0 || (plan->without_llv && mode == LANT_FAULT_LLV)) {
+    for (uint32_t mode = 0; mode < LANT_FAULT_MODES; mode++) {
+        if (plan->without_llv && mode == LANT_FAULT_LLV) {
             continue;
         }
         struct lab_series *series =
@@ -260,11 +257,10 @@ void lant_fault_draw(struct lab_run *run, const struct lant_fault_grid *grid,
             const double at = lant_fault_rates[rate];
             const struct lant_fault_statistics *all =
                 &grid->cells[size][distribution][mode][rate][LANT_FAULT_ALL_SEEDS];
-            lab_add_point(series, at, value(all, lant_fault_bytes[size]),
-                          expected == NULL ? LAB_NOTHING
-                                           : expected((enum lant_fault_size)size,
-                                                      (enum lant_fault_distribution)distribution,
-                                                      (enum lant_fault_mode)mode, at));
+            const double other = expected == NULL
+                                     ? LAB_NOTHING
+                                     : expected(size, distribution, (enum lant_fault_mode)mode, at);
+            lab_add_point(series, at, value(all, lant_fault_bytes[size]), other);
         }
     }
 }

@@ -99,14 +99,16 @@ double lant_fault_goodput(const struct lant_fault_statistics *statistics, uint32
 double lant_fault_crossing(const struct lant_fault_grid *grid, enum lant_fault_size size,
                            enum lant_fault_distribution distribution, uint32_t seed);
 
-/* Draws a curve for each size, distribution and mode of the plan: `value` over the error rate. */
+/* Draws a curve for each mode of the plan: `value` over the error rate, of one size and
+ * distribution. */
 typedef double (*lant_fault_value)(const struct lant_fault_statistics *statistics, uint32_t bytes);
-/* Results of the specification's other implementations; LAB_NOTHING: none. May be NULL. */
+/* Results of other implementations; LAB_NOTHING: none. May be NULL. */
 typedef double (*lant_fault_expected)(enum lant_fault_size size,
                                       enum lant_fault_distribution distribution,
                                       enum lant_fault_mode mode, double rate);
 void lant_fault_draw(struct lab_run *run, const struct lant_fault_grid *grid,
-                     const struct lant_fault_plan *plan, lant_fault_value value,
+                     const struct lant_fault_plan *plan, enum lant_fault_size size,
+                     enum lant_fault_distribution distribution, lant_fault_value value,
                      lant_fault_expected expected);
 
 #endif

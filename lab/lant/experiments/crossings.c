@@ -42,10 +42,10 @@ static void draw(struct lab_run *run, const struct lant_fault_grid *grid)
     struct lab_figure *figure =
         lab_add_figure(run, "crossings", "Time of a message with E2E, of that with ECC",
                        "bit error rate", "ratio", false);
-    figure->log_y = true;
-    lab_add_mark(figure, LAB_NOTHING, 1, "ECC is as fast");
-    lab_add_mark(figure, PRINTED, 1, "5.3.3: 64K, 2M");
-    lab_add_mark(figure, 3e-7, 1, "5.3.3: small, L");
+    figure->from_zero = false;
+    lab_add_level(figure, 1, "ECC is as fast");
+    lab_add_mark(figure, PRINTED, 1, "64K, 2M");
+    lab_add_mark(figure, 3e-7, 1, "4K");
     for (uint32_t i = 0; i < (uint32_t)LANT_FAULT_SIZES * LANT_FAULT_DISTRIBUTIONS; i++) {
         const uint32_t size = i / LANT_FAULT_DISTRIBUTIONS;
         const uint32_t distribution = i % LANT_FAULT_DISTRIBUTIONS;

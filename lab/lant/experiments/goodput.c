@@ -10,11 +10,13 @@ enum {
     DISTANCE_LEAST = 2,
     DISTANCE_MESSAGES = 7, /* For each seed. */
     RATE_OF_A65 = 6,
+    SIZE_LEAST = 512,     /* The smallest message that is drawn, */
+    SIZE_BYTES = 1 << 24, /* and the bytes of all of one size. */
 };
 
 #define FULL_GBPS 8.56 /* 3.4.3. */
 
-static const struct lant_fault_plan plan = {.messages = {1000, 100, 20}};
+static const struct lant_fault_plan plan = {.messages = {0, 0, 20}, .without_llv = true};
 
 static double goodput_of(const struct lant_fault_grid *grid,
                          enum lant_fault_distribution distribution, enum lant_fault_mode mode,
@@ -86,17 +88,48 @@ static void distance_rows(struct lab_run *run)
     }
 }
 
+/* Fig. 5.11 has the size of a message on its axis, E2E and ECC, and no LLV. */
+static void draw_sizes(struct lab_run *run)
+{
+    struct lab_figure *figure =
+        lab_add_figure(run, "sizes", "Fig. 5.11: throughput over the size of a message, no errors",
+                       "bytes of a message", "payload, Gb/s", true);
+    lab_add_mark(figure, LAB_NOTHING, FULL_GBPS, "3.4.3: 8.56");
+    for (uint32_t i = 0; i < 4; i++) {
+        const enum lant_fault_mode mode = i % 2 == 0 ? LANT_FAULT_E2E : LANT_FAULT_ECC;
+        struct lab_series *series =
+            lab_add_curve(run, "%s, %s", i < 2 ? "L" : "R", lant_fault_mode_names[mode]);
+        for (uint32_t bytes = SIZE_LEAST; bytes <= lant_fault_bytes[LANT_FAULT_2M]; bytes *= 4) {
+            struct lant_fault_pair_config config = lant_fault_pair_of(run, mode);
+            if (i >= 2) {
+                lant_fault_remote(&config.network);
+            }
+            config.network.seed =
+                lant_fault_seed(run, UINT64_C(2) << 32 | (uint64_t)i << 28 | bytes);
+            const struct lant_fault_statistics statistics = lant_fault_measure(
+                run, &config, lant_fault_packets(run, mode, bytes), SIZE_BYTES / bytes);
+            lab_add_point(series, bytes, lant_fault_goodput(&statistics, bytes), LAB_NOTHING);
+        }
+    }
+}
+
+static void draw_rates(struct lab_run *run, const struct lant_fault_grid *grid)
+{
+    struct lab_figure *figure = lab_add_figure(run, "rates", "Throughput of messages of 2 MB",
+                                               "bit error rate", "payload, Gb/s", false);
+    lab_add_mark(figure, LAB_NOTHING, FULL_GBPS, "3.4.3: 8.56");
+    lant_fault_draw(run, grid, &plan, LANT_FAULT_2M, LANT_FAULT_LOCAL, lant_fault_goodput, NULL);
+    lant_fault_draw(run, grid, &plan, LANT_FAULT_2M, LANT_FAULT_REMOTE, lant_fault_goodput, NULL);
+}
+
 static void goodput(struct lab_run *run)
 {
     struct lant_fault_grid *grid = malloc(sizeof(*grid));
     CHECK(grid != NULL);
     lant_fault_grid_run(run, grid, &plan);
     if (run->failure[0] == '\0') {
-        struct lab_figure *figure =
-            lab_add_figure(run, "goodput", "Throughput, by size, distribution and mode",
-                           "bit error rate", "payload, Gb/s", false);
-        lab_add_mark(figure, LAB_NOTHING, FULL_GBPS, "3.4.3: 8.56");
-        lant_fault_draw(run, grid, &plan, lant_fault_goodput, NULL);
+        draw_sizes(run);
+        draw_rates(run, grid);
         saturation_rows(run, grid);
         resent_row(run, grid);
         distance_rows(run);

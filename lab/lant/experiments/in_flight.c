@@ -109,7 +109,7 @@ static void judge_rows(struct lab_run *run)
     struct lab_series *series = NULL;
     struct lab_figure *figure = lab_add_figure(run, "rows", "Throughput over packets under way",
                                                "rows", "payload, Gb/s", true);
-    lab_add_mark(figure, LAB_NOTHING, gbps_of(LINE_CYCLES), "the line");
+    lab_add_level(figure, gbps_of(LINE_CYCLES), "the line");
     series = lab_add_curve(run, "%u hops", FAR);
     for (uint32_t rows = 16; rows <= ROWS_MOST; rows *= 2) {
         char id[LAB_ID_BYTES];

@@ -43,9 +43,11 @@ static void jitter(struct lab_run *run)
     CHECK(grid != NULL);
     lant_fault_grid_run(run, grid, &plan);
     if (run->failure[0] == '\0') {
-        lab_add_figure(run, "jitter", "Standard deviation of the time of a message of 4 KB",
+        lab_add_figure(run, "jitter",
+                       "Fig. 5.12: standard deviation of the time of a message of 4 KB",
                        "bit error rate", "cycles", false);
-        lant_fault_draw(run, grid, &plan, deviation_of, NULL);
+        lant_fault_draw(run, grid, &plan, LANT_FAULT_4K, LANT_FAULT_LOCAL, deviation_of, NULL);
+        lant_fault_draw(run, grid, &plan, LANT_FAULT_4K, LANT_FAULT_REMOTE, deviation_of, NULL);
         lab_judge_range(
             lab_add_row(run, "LNI-A34.low", "", "4K, L, 3.3e-7: E2E, of ECC; highest of 3 seeds"),
             0, 1.15, ratio(grid, LANT_FAULT_E2E, LANT_FAULT_ECC, RATE_LOW, true));

@@ -80,10 +80,10 @@ static void offsets(struct lab_run *run)
     struct lab_series *series[3] = {lab_add_curve(run, "send returns"),
                                     lab_add_curve(run, "quick_recv returns"),
                                     lab_add_curve(run, "recv returns")};
-    lab_add_mark(figure, KB, 5.23, "6.4: recv 5.23");
-    lab_add_mark(figure, KB, 4.21, "6.4: registered 4.21");
-    lab_add_mark(figure, KB, 3.4, "Table 7.2: send 3.4");
-    lab_add_mark(figure, KB, 8.5, "Table 7.2: TCP 8.5");
+    lab_add_mark(figure, KB, 5.23, "5.23");
+    lab_add_mark(figure, KB, 4.21, "4.21");
+    lab_add_mark(figure, KB, 3.4, "3.4");
+    lab_add_mark(figure, KB, 8.5, "TCP, 8.5");
     double least = LAB_UNBOUNDED, most = 0, gap_worst = GAP;
     for (uint32_t bytes = 512; bytes <= 32 * KB; bytes *= 2) {
         const struct times quick = calls(run, true, bytes, 0);

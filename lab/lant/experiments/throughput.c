@@ -112,7 +112,8 @@ static void throughput(struct lab_run *run)
     double late[WINDOWS + 1], early[WINDOWS + 1];
     line_rows(run);
     struct lab_figure *figure = lab_add_figure(
-        run, "outstanding", "Throughput over packets under way", "packets", "payload, Gb/s", false);
+        run, "outstanding", "Throughput over packets of 512 bytes under way (Figs. 3.10, 6.2)",
+        "packets", "payload, Gb/s", false);
     lab_add_mark(figure, LAB_NOTHING, 8.56, "3.4.3: 8.56");
     struct lab_series *series = lab_add_curve(run, "without early acknowledgement");
     for (uint32_t n = 1; n <= WINDOWS; n++) {
