@@ -144,7 +144,7 @@ struct csrna_connection {
     uint64_t posted_ps;
     uint32_t batch;  /* The number of the batch that is under way. */
     uint16_t offset; /* The offset of the next WQE in the send queue. */
-    /* The messages of the batch that have come. They come in the order in which they were posted. */
+    /* The messages of the batch that have come, which they do in the order of their posts. */
     uint16_t arrived;
 };
 

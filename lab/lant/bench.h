@@ -61,7 +61,7 @@ void lant_bench_end(struct lant_bench *bench);
 /* Runs until no node has anything to do. */
 void lant_bench_settle(struct lant_bench *bench);
 
-/* All data that the calls below move are words that nothing else has. What is told to be done is
+/* All data that the calls below move are words that nothing else has. Each transfer is
  * compared with them, every byte, and a wrong one fails the run. */
 static inline uint64_t lant_bench_word(uint32_t node, uint64_t address)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    A byte that came wrong fails the run, however it came. Two runs that differ in a byte of a
- *         payload, or in a loss, have two digests.
+ * Goal    A byte that came wrong fails the run, however it came. Two runs that differ in a byte of
+ *         a payload, or in a loss, have two digests.
  * Method  A bench of two nodes, the memory or a packet of which is changed by hand.
  */
 #include <setjmp.h>

@@ -26,7 +26,7 @@ static struct on_chip_widths widths_of(struct lab_run *run)
 struct chip {
     struct on_chip_widths widths;
     uint32_t oocap, cache, context;
-    double megabyte; /* Of table 1, in bytes. */
+    double megabyte; /* In bytes, as table 1 has it. */
 };
 
 static struct on_chip_memory memory_of(const struct chip *chip, uint32_t qps)
