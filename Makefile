@@ -31,7 +31,7 @@ test:
 	@dev/test quick
 
 test-all:
-	@dev/install-packages build demo test interop
+	@dev/install-packages build demo test hdl interop
 	@dev/test all
 
 check:
