@@ -22,6 +22,7 @@
 #include "base/check.h"
 #include "lab/lab.h"
 #include "lab/names.h"
+#include "lab/test_sources.h"
 
 static struct lab_run *prepare(const char *name, uint64_t seed)
 {
@@ -135,7 +136,7 @@ static void expect_known(const struct lab_experiment *experiment, const char *id
                          const char *source)
 {
     char wrong[LAB_TEXT_BYTES];
-    if (!lab_source_is_known(experiment->document, source, wrong, sizeof(wrong))) {
+    if (!source_is_known(experiment->document, source, wrong, sizeof(wrong))) {
         fail_msg("%s: %s: '%s' is no place of the document, and no other source that is named",
                  experiment->name, id, wrong);
     }

@@ -92,11 +92,6 @@ struct lab_document {
     const char *note;          /* Sentences for the reader of its rows, above them. NULL: none. */
 };
 
-/* Whether each place of a source is one of the document's, or one of the others. If not, the first
- * that is not is copied to `wrong`. */
-bool lab_source_is_known(const struct lab_document *document, const char *source, char *wrong,
-                         size_t bytes);
-
 /* -- Claims --------------------------------------------------------------------------------------
  *
  * An experiment makes claims about its document before it runs, and each row belongs to one claim.

@@ -14,6 +14,7 @@
 
 #include "lab/lab.h"
 #include "lab/names.h"
+#include "lab/test_sources.h"
 
 static const struct lab_parameter parameters[] = {
     LAB_REAL("speed", "MHz", 100, 1, 200, "1", "of the clock"),
@@ -81,14 +82,14 @@ static void test_sources(void **state)
     static const char *const unknown[] = {"",   "2", "2.1.1", "1; 3", "RT", "RTL: 3; 2.2, words",
                                           "OCS"};
     for (size_t i = 0; i < COUNT_OF(known); i++) {
-        assert_true(lab_source_is_known(&named, known[i], wrong, sizeof(wrong)));
+        assert_true(source_is_known(&named, known[i], wrong, sizeof(wrong)));
     }
     for (size_t i = 0; i < COUNT_OF(unknown); i++) {
-        assert_false(lab_source_is_known(&named, unknown[i], wrong, sizeof(wrong)));
+        assert_false(source_is_known(&named, unknown[i], wrong, sizeof(wrong)));
     }
-    assert_false(lab_source_is_known(&named, "1; 3, words; 2.1", wrong, sizeof(wrong)));
+    assert_false(source_is_known(&named, "1; 3, words; 2.1", wrong, sizeof(wrong)));
     assert_string_equal(wrong, "3, words");
-    assert_false(lab_source_is_known(&document, "R", wrong, sizeof(wrong)));
+    assert_false(source_is_known(&document, "R", wrong, sizeof(wrong)));
 }
 
 static void expect_refused(const char *setting, const char *says)

@@ -40,10 +40,6 @@
 /* The policies' names, by enum csrna_policy. */
 extern const char *const csrna_policies[];
 
-/* Connections of the document's sweep: 1, 2, 4 .. 512 for each core of each client, `count` of
- * them. */
-uint32_t csrna_sweep(uint32_t clients, uint32_t cores, uint32_t *points);
-
 /* The mean latency of messages in us. */
 double csrna_latency_of(struct lab_run *run, struct csrna_load load, uint32_t qps);
 /* The rate in million messages a second. */

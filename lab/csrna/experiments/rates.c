@@ -22,7 +22,7 @@
 
 const char *const csrna_policies[] = {"latency hiding", "non-blocking", "first come first served"};
 
-uint32_t csrna_sweep(uint32_t clients, uint32_t cores, uint32_t *points)
+static uint32_t sweep(uint32_t clients, uint32_t cores, uint32_t *points)
 {
     uint32_t count = 0;
     for (uint32_t each = 1; each <= CSRNA_PER_CORE && count < CSRNA_POINTS_MAX; each *= 2) {
@@ -60,7 +60,7 @@ static struct rates rates_of(struct lab_run *run, const struct csrna_load *load,
 {
     struct rates rates = {0};
     uint32_t points[CSRNA_POINTS_MAX];
-    const uint32_t all = csrna_sweep(load->clients, (uint32_t)lab_value(run, "cores"), points);
+    const uint32_t all = sweep(load->clients, (uint32_t)lab_value(run, "cores"), points);
     for (uint32_t i = (all - 1) % step; i < all; i += step) {
         const double rate = csrna_rate_of(run, *load, points[i]);
         rates.points[rates.count] = points[i];

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The places of documents that sources name.
+ * test_sources - the places of documents that sources name, for tests.
  */
+#ifndef LAB_TEST_SOURCES_H
+#define LAB_TEST_SOURCES_H
+
 #include <stdio.h>
 #include <string.h>
 
 #include "lab/lab.h"
 
 /* The word with which a place begins: up to a space or the mark behind which words follow. */
-static size_t first_word(const char *place)
+static inline size_t first_word(const char *place)
 {
     return strcspn(place, " ,:;()");
 }
 
-static bool is_word_of(const char *list, const char *word, size_t bytes)
+static inline bool is_word_of(const char *list, const char *word, size_t bytes)
 {
     for (const char *at = list; *at != '\0'; at += strspn(at, " ")) {
         const size_t length = strcspn(at, " ");
@@ -25,7 +28,7 @@ static bool is_word_of(const char *list, const char *word, size_t bytes)
     return false;
 }
 
-static bool is_name_of(const char *const *others, const char *word, size_t bytes)
+static inline bool is_name_of(const char *const *others, const char *word, size_t bytes)
 {
     for (; others != NULL && *others != NULL; others++) {
         if (strcspn(*others, ":") == bytes && memcmp(*others, word, bytes) == 0) {
@@ -35,8 +38,10 @@ static bool is_name_of(const char *const *others, const char *word, size_t bytes
     return false;
 }
 
-bool lab_source_is_known(const struct lab_document *document, const char *source, char *wrong,
-                         size_t bytes)
+/* Whether each place of a source is one of the document's, or one of the others. If not, the first
+ * that is not is copied to `wrong`. */
+static inline bool source_is_known(const struct lab_document *document, const char *source,
+                                   char *wrong, size_t bytes)
 {
     while (true) {
         const size_t length = first_word(source);
@@ -52,3 +57,5 @@ bool lab_source_is_known(const struct lab_document *document, const char *source
         source = next + 2;
     }
 }
+
+#endif
