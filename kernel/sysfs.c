@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "drivers/system/shortage.h"
 #include "kernel/sysfs.h"
 
 #define DEPTH_MAX 16 /* Levels of the tree: "/" is the first. */
@@ -51,32 +52,48 @@ static const struct sysfs_entry *here(const struct walk *walk)
 
 /* -- Names --------------------------------------------------------------------------------------*/
 
-/* Finds `name` in a directory: false if it is not there. */
-static bool find_child(const struct sysfs_entry *directory, const char *name, size_t length,
-                       struct sysfs_node *child)
+/* The name of an entry; an empty one if it is gone. Returns 0, or the errno of a shortage, which
+ * leaves open what the name is. */
+static int name_of(const struct sysfs_table *table, uint32_t index, char name[SYSFS_NAME_BYTES])
+{
+    const int before = errno;
+    errno = 0;
+    const bool named = table->name(index, name);
+    const int error = !named && shortage_is(errno) ? errno : 0;
+    name[0] = named ? name[0] : '\0';
+    errno = before;
+    return error;
+}
+
+/* Finds `name` in a directory. Returns 0, ENOENT, or the errno of a shortage. */
+static int find_child(const struct sysfs_entry *directory, const char *name, size_t length,
+                      struct sysfs_node *child)
 {
     CHECK(directory->kind == SYSFS_DIRECTORY);
     for (const struct sysfs_entry *e = directory->entries; e != NULL && e->name != NULL; e++) {
         if (strncmp(e->name, name, length) == 0 && e->name[length] == '\0') {
             child->entry = e;
             child->kind = e->kind;
-            return true;
+            return 0;
         }
     }
     const struct sysfs_table *table = directory->table;
     const uint32_t count = table == NULL ? 0 : table->count();
     for (uint32_t i = 0; i < count; i++) {
         char candidate[SYSFS_NAME_BYTES];
-        if (table->name(i, candidate) && strncmp(candidate, name, length) == 0 &&
-            candidate[length] == '\0') {
+        const int error = name_of(table, i, candidate);
+        if (error != 0) {
+            return error;
+        }
+        if (strncmp(candidate, name, length) == 0 && candidate[length] == '\0') {
             child->entry = NULL;
             child->table = table;
             child->index = i;
             child->kind = table->kind;
-            return true;
+            return 0;
         }
     }
-    return false;
+    return ENOENT;
 }
 
 /* The path of the directory where the walk stands; "" for the root. */
@@ -187,12 +204,13 @@ static bool step(struct walk *walk, bool follow, struct sysfs_node *node)
         memmove(walk->rest, rest, strlen(rest) + 1);
         return true;
     }
-    if (!find_child(here(walk), name, length, node)) {
-        if (here(walk)->shared) {
-            leave_to_kernel(walk, name, node);
-        } else {
-            absent(node, ENOENT);
-        }
+    const int error = find_child(here(walk), name, length, node);
+    if (error == ENOENT && here(walk)->shared) {
+        leave_to_kernel(walk, name, node);
+        return false;
+    }
+    if (error != 0) {
+        absent(node, error);
         return false;
     }
     if (node->kind == SYSFS_LINK && (follow || rest[0] == '/')) {
