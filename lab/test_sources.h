@@ -11,12 +11,12 @@
 #include "lab/lab.h"
 
 /* The word with which a place begins: up to a space or the mark behind which words follow. */
-static inline size_t first_word(const char *place)
+static size_t first_word(const char *place)
 {
     return strcspn(place, " ,:;()");
 }
 
-static inline bool is_word_of(const char *list, const char *word, size_t bytes)
+static bool is_word_of(const char *list, const char *word, size_t bytes)
 {
     for (const char *at = list; *at != '\0'; at += strspn(at, " ")) {
         const size_t length = strcspn(at, " ");
@@ -28,7 +28,7 @@ static inline bool is_word_of(const char *list, const char *word, size_t bytes)
     return false;
 }
 
-static inline bool is_name_of(const char *const *others, const char *word, size_t bytes)
+static bool is_name_of(const char *const *others, const char *word, size_t bytes)
 {
     for (; others != NULL && *others != NULL; others++) {
         if (strcspn(*others, ":") == bytes && memcmp(*others, word, bytes) == 0) {
@@ -40,8 +40,8 @@ static inline bool is_name_of(const char *const *others, const char *word, size_
 
 /* Whether each place of a source is one of the document's, or one of the others. If not, the first
  * that is not is copied to `wrong`. */
-static inline bool source_is_known(const struct lab_document *document, const char *source,
-                                   char *wrong, size_t bytes)
+static bool source_is_known(const struct lab_document *document, const char *source, char *wrong,
+                            size_t bytes)
 {
     while (true) {
         const size_t length = first_word(source);
