@@ -12,6 +12,7 @@
 #define GAP_BYTES      12
 #define QUANTUM_BYTES  64
 #define FS_PER_PS      1000
+#define ALWAYS         1000000 /* ready_ppm. */
 
 /* A frame in the queue of a direction. */
 struct slot {
@@ -29,7 +30,7 @@ struct queue {
 /* A beat, as it is on the wires. */
 struct beat {
     uint8_t data[HDL_WIDTH_BITS_MAX / 8], keep[HDL_WIDTH_BITS_MAX / 64];
-    bool valid, last, user, unknown;
+    bool valid, last, user;
 };
 
 struct pause {
@@ -52,13 +53,11 @@ struct hdl_port {
     struct beat waits; /* The beat that was not taken at the last edge; valid: there is one. */
     uint64_t begun_ps; /* When the frame in progress began on the line. */
     uint64_t free_ps;  /* When the line is free for the next one. */
-    uint64_t turn;     /* HDL_NTH counts cycles. */
     struct prng ready_draws;
 
     /* To the design. */
     uint32_t
         driven; /* Bytes of the first frame that were driven, the ones on the wires included. */
-    uint64_t lead_ps;  /* When the first frame's first beat was due. */
     struct beat wires; /* m_*, as they are driven. */
     struct prng gap_draws;
 
@@ -82,10 +81,7 @@ const char *hdl_port_config_error(const struct hdl_port_config *config)
     if (config->frames < 2 || config->frames > 65536) {
         return "2 to 65536 frames wait in each direction";
     }
-    if (config->ready == HDL_NTH && config->ready_n == 0) {
-        return "every 0th cycle is none";
-    }
-    if (config->ready == HDL_RANDOM && (config->ready_ppm == 0 || config->ready_ppm > 1000000)) {
+    if (config->ready_ppm == 0 || config->ready_ppm > ALWAYS) {
         return "a probability of 0 would never let a beat pass, and none is above 1";
     }
     if (config->gap_ppm >= 1000000) {
@@ -310,7 +306,6 @@ static void take_beat(struct hdl_port *port, const struct beat *beat, uint64_t n
         begin_frame(port, now_ps);
     }
     port->counters.beats_sent++;
-    port->spoilt |= beat->unknown;
     judge_keep(port, beat, bytes, hole, now_ps);
     if (port->filled + bytes > port->config.frame_bytes) {
         if (!port->spoilt) {
@@ -336,20 +331,11 @@ static bool line_has_room(const struct hdl_port *port, uint64_t now_ps)
     return due_ps <= now_ps + line_ps(port, 2 * port->beat_bytes);
 }
 
-static bool is_turn(struct hdl_port *port)
-{
-    switch (port->config.ready) {
-    case HDL_ALWAYS: return true;
-    case HDL_NTH: return port->turn++ % port->config.ready_n == 0;
-    case HDL_RANDOM: return prng_chance(&port->ready_draws, port->config.ready_ppm);
-    }
-    UNREACHABLE("pattern");
-}
-
 static bool may_send(struct hdl_port *port, uint64_t now_ps, uint32_t pauses)
 {
     const bool held = !port->within && (pauses & port->config.paused_by) != 0;
-    const bool turn = is_turn(port);
+    const bool turn =
+        port->config.ready_ppm == ALWAYS || prng_chance(&port->ready_draws, port->config.ready_ppm);
     return turn && !held && queued(&port->out) < port->config.frames && line_has_room(port, now_ps);
 }
 
@@ -358,7 +344,6 @@ static void read_beat(const struct hdl_port *port, const struct hdl_in *in, stru
     beat->valid = in->s_valid;
     beat->last = in->s_last;
     beat->user = in->s_last && in->s_user;
-    beat->unknown = in->s_unknown;
     memcpy(beat->data, in->s_data, port->beat_bytes);
     memcpy(beat->keep, in->s_keep, (port->beat_bytes + 7) / 8);
 }
@@ -373,9 +358,6 @@ static void edge_of_design(struct hdl_port *port, uint64_t now_ps, const struct 
     }
     judge_wait(port, &beat, now_ps);
     judge_pace(port, in->s_valid, now_ps);
-    if (in->s_unknown) {
-        broken(port, HDL_UNKNOWN, now_ps);
-    }
     port->waits.valid = in->s_valid && !port->ready;
     if (port->waits.valid) {
         port->waits = beat;
@@ -436,13 +418,8 @@ static bool beat_is_due(struct hdl_port *port, uint64_t now_ps)
     if (queued(&port->in) == 0) {
         return false;
     }
-    const struct slot *slot = slot_at(port, &port->in, port->in.first);
-    if (port->driven == 0) {
-        port->lead_ps = slot->at_ps;
-    }
-    const uint64_t ahead_ps = port->config.cut_through ? line_ps(port, port->driven) : 0;
-    return port->lead_ps + ahead_ps < now_ps &&
-           !(port->config.gap_ppm > 0 && prng_chance(&port->gap_draws, port->config.gap_ppm));
+    return slot_at(port, &port->in, port->in.first)->at_ps < now_ps &&
+           !prng_chance(&port->gap_draws, port->config.gap_ppm);
 }
 
 static void drive_beat(struct hdl_port *port)

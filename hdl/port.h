@@ -33,24 +33,15 @@ extern "C" {
 #define HDL_LINK            8
 #define HDL_VIOLATIONS_KEPT 16
 
-/* When the design may send a beat, besides what the line says. */
-enum hdl_pattern {
-    HDL_ALWAYS,
-    HDL_NTH,    /* In every n-th cycle. */
-    HDL_RANDOM, /* With a probability. */
-};
-
 struct hdl_port_config {
     uint32_t width_bits;       /* A power of two, 8 .. HDL_WIDTH_BITS_MAX. */
     uint32_t frame_bytes;      /* The longest frame, without FCS: HDL_FRAME_BYTES_MIN .. MAX. */
     uint32_t frames;           /* That wait in each direction, at least 2. */
     uint64_t line_fs_per_byte; /* 0: the line takes no time. */
-    bool cut_through;          /* Beats reach the design at the line's rate, not one a cycle. */
     uint32_t paused_by;        /* Bit c: a pause of class c holds the port's frames back. */
-    enum hdl_pattern ready;    /* Towards the world: s_ready. */
-    uint32_t ready_n, ready_ppm;
-    uint32_t gap_ppm; /* Towards the design: a beat waits a cycle, with this probability. */
-    uint64_t seed;    /* This port alone has it; each direction draws from a stream of its own. */
+    uint32_t ready_ppm; /* s_ready is high in a cycle with this probability; 1000000: always. */
+    uint32_t gap_ppm;   /* Towards the design: a beat waits a cycle, with this probability. */
+    uint64_t seed;      /* This port alone has it; each direction draws from a stream of its own. */
 };
 
 /* NULL, or why it cannot be used. */
@@ -61,7 +52,6 @@ struct hdl_in {
     const uint32_t *s_data, *s_keep;
     bool reset;
     bool s_valid, s_last, s_user; /* s_user counts with s_last: the frame is bad. */
-    bool s_unknown; /* A simulator of four states: valid, or a bit that counts, is X or Z. */
     bool m_ready;
 };
 
@@ -92,7 +82,6 @@ enum hdl_rule {
     HDL_UNSTABLE,    /* Data, keep, last or user changed while valid waited for ready. */
     HDL_VALID_RESET, /* valid after an edge with reset. */
     HDL_LATE,        /* Within a frame valid is low in HDL_LATE_CYCLES in which ready is high. */
-    HDL_UNKNOWN,     /* X or Z on valid, or on a byte that counts. */
     HDL_OVERSIZE,    /* A frame is longer than the port's longest. */
     HDL_RULES
 };

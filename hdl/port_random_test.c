@@ -62,10 +62,8 @@ static void make_world(struct world *world, uint64_t seed)
         .frame_bytes = LONGEST,
         .frames = 2 + (uint32_t)prng_below(prng, 6),
         .line_fs_per_byte = prng_below(prng, 3) * 400000,
-        .cut_through = prng_chance(prng, 500000),
-        .ready = (enum hdl_pattern)prng_below(prng, 3),
-        .ready_n = 1 + (uint32_t)prng_below(prng, 4),
-        .ready_ppm = 200000 + (uint32_t)prng_below(prng, 800001),
+        .ready_ppm =
+            prng_chance(prng, 300000) ? 1000000 : 200000 + (uint32_t)prng_below(prng, 800000),
         .gap_ppm = prng_chance(prng, 500000) ? (uint32_t)prng_below(prng, 700000) : 0,
         .seed = seed};
     world->valid_ppm = 300000 + (uint32_t)prng_below(prng, 700001);

@@ -20,8 +20,6 @@ static const struct hdl_rule_text texts[HDL_RULES] = {
                          "IHI 0051A 2.7.2: tvalid is low during reset"},
     [HDL_LATE] = {"late", "tvalid is low within a frame for 10,000 cycles while tready is high",
                   "IHI 0051A 2.2.1: tvalid must not wait for tready (a warning)"},
-    [HDL_UNKNOWN] = {"unknown", "tvalid, or a byte that counts, is X or Z",
-                     "IEEE 1364-2005 4.4: such a bit has no value"},
     [HDL_OVERSIZE] = {"oversize", "the frame is longer than the longest that the port takes",
                       "IEEE 802.3 3.2.7"},
 };
