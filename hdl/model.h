@@ -39,7 +39,8 @@ struct hdl_host {
 
 struct hdl_model_ops {
     uint32_t abi;
-    const char *name; /* The top module. */
+    uint32_t in_bytes, out_bytes; /* Of struct hdl_in and hdl_out, as the model was compiled. */
+    const char *name;             /* The top module. */
     /* The seed gives the registers that have no reset their first values. Reset is asserted. */
     struct hdl_model *(*open)(const struct hdl_host *host, uint64_t seed);
     void (*reset)(struct hdl_model *model, bool asserted);

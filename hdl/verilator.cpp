@@ -7,6 +7,7 @@
 #include "verilated_fst_c.h"
 
 #include "hdl/dpi.h"
+#include "hdl/port.h"
 
 #define TEXT_OF(name) #name
 #define TEXT(name)    TEXT_OF(name)
@@ -94,7 +95,7 @@ static void close_model(struct hdl_model *model)
 extern "C" __attribute__((visibility("default"))) const struct hdl_model_ops *nonic_hdl_model(void)
 {
     static const struct hdl_model_ops ops = {
-        HDL_ABI,     TEXT(HDL_NAME), open_model,     reset_model,
+        HDL_ABI,     sizeof(struct hdl_in), sizeof(struct hdl_out), TEXT(HDL_NAME), open_model,     reset_model,
         step_model,  trace_model, finished_model, close_model,
     };
     return &ops;

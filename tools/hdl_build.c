@@ -29,7 +29,8 @@ static const char help[] =
     "OUT.so]\n\n"
     "Compiles a design for `nonic hdl`. Its top module has the inputs clk and rst, and a "
     "nonic_axis\n"
-    "inside, which comes with nonic. Verilator's objects are kept in OUT.so.build.\n\n"
+    "inside, which comes with nonic. Verilator's files are in OUT.so.build, made anew each "
+    "time.\n\n"
     "  --top MODULE     the top module (the name of the first file without its end)\n"
     "  -I DIR, -y DIR   where included files, and modules by their file's name, are looked for\n"
     "  -G NAME=VALUE    a parameter of the top module\n"
@@ -72,6 +73,20 @@ static int run(const struct words *words)
         return 1;
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* Objects of an earlier build may be those of another nonic, and make would take them. */
+static void forget_objects(const char *objects)
+{
+    char made[2 * PATH_MAX + 32];
+    snprintf(made, sizeof(made), "%s/Vdesign.mk", objects);
+    if (access(made, F_OK) == 0) {
+        struct words words = {0};
+        add(&words, "rm");
+        add(&words, "-rf");
+        add(&words, objects);
+        (void)run(&words);
+    }
 }
 
 /* The name of a file without its folder and its end. */
@@ -179,6 +194,7 @@ int hdl_build(int argc, char **argv)
         snprintf(parts[i], sizeof(parts[i]), "%s/%s", glue, names[i]);
         add(&words, parts[i]);
     }
+    forget_objects(objects);
     print_words(&words);
     const int status = run(&words);
     if (status == 0) {

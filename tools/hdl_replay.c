@@ -58,8 +58,9 @@ struct replay {
     uint64_t begin_ps; /* The capture's time of the first frame. */
     struct pcap_pkthdr *header;
     const uint8_t *data;
-    bool over; /* No frame is left. */
-    uint64_t given, refused, taken, last_ps;
+    bool over;       /* No frame is left. */
+    bool unreadable; /* The capture ends within a packet. */
+    uint64_t given, refused, cut, taken, last_ps;
     uint64_t differs; /* The number of the first frame that is not the golden one; 0: none. */
 };
 
@@ -88,8 +89,10 @@ static uint64_t time_of(const struct pcap_pkthdr *header)
 /* The next frame is due at its time; one that is earlier than the one before it comes with it. */
 static void schedule_next(struct replay *replay)
 {
-    if (pcap_next_ex(replay->in, &replay->header, &replay->data) != 1) {
+    const int found = pcap_next_ex(replay->in, &replay->header, &replay->data);
+    if (found != 1) {
         replay->over = true;
+        replay->unreadable = found == PCAP_ERROR;
         return;
     }
     const uint64_t at_ps = time_of(replay->header);
@@ -102,8 +105,11 @@ static void schedule_next(struct replay *replay)
 static void on_next(struct sim *sim, struct sim_event *event)
 {
     struct replay *replay = CONTAINER_OF(event, struct replay, next);
-    const struct hdl_frame frame = {
-        .at_ps = sim->now_ps, .data = replay->data, .bytes = replay->header->caplen};
+    const struct hdl_frame frame = {.at_ps = sim->now_ps,
+                                    .data = replay->data,
+                                    .bytes = replay->header->caplen,
+                                    .bad = replay->header->caplen < replay->header->len};
+    replay->cut += frame.bad;
     if (sim_design_push(&replay->design, 0, &frame)) {
         replay->given++;
     } else {
@@ -195,6 +201,19 @@ static uint64_t print_violations(struct replay *replay)
     return broken;
 }
 
+/* Frames that the design sent, and that are in no capture. */
+static void print_bad(const struct replay *replay)
+{
+    uint64_t bad = 0;
+    for (uint32_t i = 0; i < replay->design.port_count; i++) {
+        const struct hdl_port *port = replay->design.ports[i];
+        bad += port != NULL ? hdl_port_counters(port)->bad : 0;
+    }
+    if (bad > 0) {
+        printf("%" PRIu64 " bad frames of the design are in no capture\n", bad);
+    }
+}
+
 /* -- The run ------------------------------------------------------------------------------------*/
 
 static const struct hdl_model_ops *load(const char *path)
@@ -224,7 +243,6 @@ static bool open_design(struct replay *replay, const struct hdl_model_ops *ops,
                  .line_fs_per_byte =
                      wishes->rate_gbps > 0 ? (uint64_t)(BITS_PER_FS / wishes->rate_gbps) : 0,
                  .paused_by = 1u << HDL_LINK,
-                 .ready = wishes->ready < 1 ? HDL_RANDOM : HDL_ALWAYS,
                  .ready_ppm = (uint32_t)(wishes->ready * 1e6),
                  .gap_ppm = (uint32_t)(wishes->gap * 1e6)},
         .period_fs = (uint64_t)(wishes->period_ns * FS_PER_NS),
@@ -266,8 +284,18 @@ static int conclude(struct replay *replay, const struct wishes *wishes)
            replay->given, replay->taken, replay->design.edges,
            (double)replay->sim.now_ps / PS_PER_US, broken, replay->sim.digest);
     if (replay->refused > 0) {
-        printf("%" PRIu64 " frames found no room: the design takes them too slowly\n",
-               replay->refused);
+        printf("%" PRIu64 " frames did not reach the design: it takes them too slowly, or they are "
+               "longer than %u bytes\n",
+               replay->refused, HDL_FRAME_BYTES_MAX);
+    }
+    if (replay->cut > 0) {
+        printf("%" PRIu64 " frames are cut in the capture: they came with tuser, as bad ones\n",
+               replay->cut);
+    }
+    print_bad(replay);
+    if (replay->unreadable) {
+        fprintf(stderr, "nonic: the capture is broken: %s\n", pcap_geterr(replay->in));
+        return 1;
     }
     if (replay->out != NULL && !sim_capture_close(replay->out, error, sizeof(error))) {
         fprintf(stderr, "nonic: %s\n", error);

@@ -118,9 +118,10 @@ bool sim_design_open(struct sim_design *design, struct sim *sim,
     const struct hdl_host host = {.owner = design, .attach = attach, .edge = hdl_port_edge};
     *design = (struct sim_design){.config = *config, .sim = sim, .host = host};
     CHECK(config->period_fs >= 2 * FS_PER_PS && config->reset_edges >= 1);
-    if (config->ops->abi != HDL_ABI) {
-        snprintf(design->error, sizeof(design->error), "%s is a model of ABI %u, and this is %d",
-                 config->ops->name, config->ops->abi, HDL_ABI);
+    if (config->ops->abi != HDL_ABI || config->ops->in_bytes != sizeof(struct hdl_in) ||
+        config->ops->out_bytes != sizeof(struct hdl_out)) {
+        snprintf(design->error, sizeof(design->error),
+                 "the design was compiled by another nonic: build it again");
         return false;
     }
     design->model = config->ops->open(&design->host, config->seed);

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    A design's edges are where they belong, without drift; frames go in and come out with
+ *         their times, and the digest has them; a model that does not fit is refused with a reason.
+ * Method  A model in C that sends back what it gets, beat by beat.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/parts/design.h"
+#include "wire/pause.h"
+
+/* -- The model ----------------------------------------------------------------------------------*/
+
+struct hdl_model {
+    const struct hdl_host *host;
+    struct hdl_port *port;
+    bool reset;
+    struct hdl_out out; /* What the port drives: it comes back as the design's own output. */
+    uint64_t last_ps, resets;
+};
+
+static uint32_t wants_ports = 1, wants_number, wants_width = 64;
+static uint64_t edge_3_ps, edge_million_ps;
+
+static struct hdl_model *open_model(const struct hdl_host *host, uint64_t seed)
+{
+    struct hdl_model *model = calloc(1, sizeof(*model));
+    assert_non_null(model);
+    (void)seed;
+    model->host = host;
+    model->reset = true;
+    for (uint32_t i = 0; i < wants_ports; i++) {
+        model->port = host->attach(host->owner, wants_number, wants_width);
+        if (model->port == NULL) {
+            free(model);
+            return NULL;
+        }
+    }
+    return model;
+}
+
+static void reset_model(struct hdl_model *model, bool asserted)
+{
+    model->reset = asserted;
+}
+
+static uint64_t edges;
+
+static void step_model(struct hdl_model *model, uint64_t now_ps, uint64_t half_period_ps)
+{
+    (void)half_period_ps;
+    edges++;
+    model->resets += model->reset;
+    edge_3_ps = edges == 3 ? now_ps : edge_3_ps;
+    edge_million_ps = edges == 1000000 ? now_ps : edge_million_ps;
+    const struct hdl_out before = model->out;
+    const struct hdl_in in = {.s_data = before.m_data,
+                              .s_keep = before.m_keep,
+                              .reset = model->reset,
+                              .s_valid = before.m_valid,
+                              .s_last = before.m_last,
+                              .m_ready = before.s_ready};
+    model->host->edge(model->port, now_ps, &in, &model->out);
+    model->last_ps = now_ps;
+}
+
+static bool finished_model(const struct hdl_model *model)
+{
+    (void)model;
+    return edges == 1000000;
+}
+
+static void close_model(struct hdl_model *model)
+{
+    assert_int_equal(model->resets, 5);
+    free(model);
+}
+
+static const struct hdl_model_ops loop = {.abi = HDL_ABI,
+                                          .in_bytes = sizeof(struct hdl_in),
+                                          .out_bytes = sizeof(struct hdl_out),
+                                          .name = "loop",
+                                          .open = open_model,
+                                          .reset = reset_model,
+                                          .step = step_model,
+                                          .finished = finished_model,
+                                          .close = close_model};
+
+/* -- Worlds -------------------------------------------------------------------------------------*/
+
+static struct {
+    struct sim sim;
+    struct sim_design design;
+    uint32_t came;
+    uint64_t first_ps;
+    uint8_t bytes[2000];
+} world;
+
+static void on_frame(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
+{
+    assert_ptr_equal(design, &world.design);
+    assert_int_equal(port, wants_number);
+    assert_int_equal(frame->bytes, 100 + world.came);
+    assert_memory_equal(frame->data, world.bytes, frame->bytes);
+    world.first_ps = world.came == 0 ? frame->at_ps : world.first_ps;
+    world.came++;
+}
+
+static bool begin(const struct hdl_model_ops *ops, uint64_t period_fs)
+{
+    edges = 0;
+    memset(&world, 0, sizeof(world));
+    for (uint32_t i = 0; i < sizeof(world.bytes); i++) {
+        world.bytes[i] = (uint8_t)(i * 7);
+    }
+    const struct sim_design_config config = {.ops = ops,
+                                             .port = {.frame_bytes = 1518,
+                                                      .frames = 16,
+                                                      .line_fs_per_byte = 800000,
+                                                      .ready_ppm = 1000000},
+                                             .period_fs = period_fs,
+                                             .reset_edges = 5,
+                                             .on_frame = on_frame};
+    sim_init(&world.sim, 1);
+    return sim_design_open(&world.design, &world.sim, &config);
+}
+
+/* Ten frames go round; returns the digest. */
+static uint64_t go_round(uint64_t at_ps)
+{
+    assert_true(begin(&loop, 6400000));
+    for (uint32_t i = 0; i < 10; i++) {
+        const struct hdl_frame frame = {.at_ps = at_ps, .data = world.bytes, .bytes = 100 + i};
+        assert_true(sim_design_push(&world.design, wants_number, &frame));
+    }
+    sim_run_until(&world.sim, 10000000);
+    sim_design_close(&world.design);
+    assert_int_equal(world.came, 10);
+    return world.sim.digest;
+}
+
+static void test_round(void **state)
+{
+    (void)state;
+    wants_number = 3;
+    const uint64_t digest = go_round(40000);
+    /* Seen at edge 7 (44.8 ns), taken at edge 8 (51.2 ns): then it begins on the line. */
+    assert_int_equal(world.first_ps, 51200 + (8 + 100 + 4) * 800);
+    assert_true(digest == go_round(40000));
+    assert_true(digest != go_round(40001));
+    wants_number = 0;
+}
+
+/* 322.265625 MHz has no whole period in ps: the millionth edge is where it belongs to the ps. */
+static void test_edges(void **state)
+{
+    (void)state;
+    assert_true(begin(&loop, 3103030));
+    while (sim_step(&world.sim)) {
+    }
+    assert_int_equal(edge_3_ps, 9309);
+    assert_int_equal(edge_million_ps, UINT64_C(3103030000));
+    sim_design_close(&world.design);
+}
+
+static void expect_refused(const struct hdl_model_ops *ops, const char *says)
+{
+    assert_false(begin(ops, 6400000));
+    if (strstr(world.design.error, says) == NULL) {
+        fail_msg("refused with: %s", world.design.error);
+    }
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    struct hdl_model_ops other = loop;
+    other.abi++;
+    expect_refused(&other, "another nonic");
+    other = loop;
+    other.out_bytes--;
+    expect_refused(&other, "another nonic");
+    wants_width = 96;
+    expect_refused(&loop, "the width is a power of two");
+    wants_width = 64;
+    wants_number = SIM_DESIGN_PORTS_MAX;
+    expect_refused(&loop, "beyond 15");
+    wants_number = 0;
+    wants_ports = 2;
+    expect_refused(&loop, "two ports of number 0");
+    wants_ports = 1;
+}
+
+/* A frame of flow control is the MAC's: the design does not see it. */
+static void test_pause(void **state)
+{
+    (void)state;
+    uint8_t bytes[60] = {0x01, 0x80, 0xc2, 0, 0, 1, [12] = 0x88, 0x08, 0, 1, 0, 100};
+    const struct hdl_frame frame = {.at_ps = 40000, .data = bytes, .bytes = sizeof(bytes)};
+    struct pause pause;
+    assert_true(begin(&loop, 6400000));
+    assert_true(sim_design_push(&world.design, 0, &frame));
+    sim_run_until(&world.sim, 100000);
+    assert_int_equal(hdl_port_counters(world.design.ports[0])->pauses, 1);
+    assert_int_equal(hdl_port_counters(world.design.ports[0])->received_frames, 0);
+    sim_design_close(&world.design);
+    assert_false(pause_decode(bytes, 35, &pause));
+    bytes[15] = 2; /* Another opcode. */
+    assert_false(pause_decode(bytes, sizeof(bytes), &pause));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round), cmocka_unit_test(test_edges),
+                                       cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_pause)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
