@@ -140,7 +140,8 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
              "what drives transfers of the software transport"),
     /* Networks. */
     LAB_WORD("torus", "near_cube power mesh", "Table 3.1; OC: their sides", "shapes of the tori"),
-    LAB_WORD("tree_counts", "switches links", "Table 3.1", "what a distance in a fat tree counts"),
+    LAB_FITTED_WORD("LNI-A54", "tree_counts", "switches links", "Table 3.1",
+                    "what a distance in a fat tree counts"),
     LAB_WORD("tree_top", "full half", "Table 3.1", "ports down of the switches at the top"),
     LAB_WORD("ways", "minimal valiant", "3.1.3", "of a dragonfly"),
     LAB_FITTED_WORD("LNI-A55", "group", "8x16 16x8 4x32", "Table 3.1",

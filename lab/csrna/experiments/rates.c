@@ -300,7 +300,7 @@ static const struct lab_claim claims[] = {
      .because = "a missing context blocks all others, for 100 ns"},
     {.id = "CSR-A1.window",
      .reference = LAB_PRINTED,
-     .ground = LAB_MECHANISM,
+     .ground = LAB_ARITHMETIC,
      .source = "abstract; csRNA-gem5: one window",
      .broken_by = "window=200",
      .because = "the window is large enough",

@@ -216,9 +216,9 @@ static void faults(struct lab_run *run)
 }
 
 /* A prediction, with which two other programs agree. */
-#define TABLE_CLAIM(name, by, why)                                                                 \
+#define TABLE_CLAIM(name, fit, by, why)                                                            \
     {                                                                                              \
-        .id = name, .reference = LAB_PREDICTED, .ground = LAB_MECHANISM,                           \
+        .id = name, .reference = LAB_PREDICTED, .ground = LAB_MECHANISM, .given = fit,             \
         .source = "OC: two other implementations of the same rules, unpublished", .broken_by = by, \
         .because = why                                                                             \
     }
@@ -246,20 +246,21 @@ static const struct lab_claim faults_claims[] = {
      .source = "5.3.3: no real value in link-level CRC checks; OC: 2 sigma",
      .broken_by = "check=0",
      .because = "a check of each switch takes no time"},
-    TABLE_CLAIM("LNI-A67.E2E.4K", REPAIRS, "descriptors cost more, or answers are safe"),
-    TABLE_CLAIM("LNI-A67.LLV.4K", REPAIRS CHECKS,
+    TABLE_CLAIM("LNI-A67.E2E.4K", "LNI-A28a", REPAIRS,
+                "descriptors cost more, or answers are safe"),
+    TABLE_CLAIM("LNI-A67.LLV.4K", "LNI-A28a", REPAIRS CHECKS,
                 "descriptors cost more; answers are safe, or take the time of checks, too"),
-    TABLE_CLAIM("LNI-A67.E2E", REPAIRS SERIAL,
+    TABLE_CLAIM("LNI-A67.E2E", "LNI-A28a", REPAIRS SERIAL,
                 "descriptors cost more, answers are safe, or repairs do not wait for each other"),
-    TABLE_CLAIM("LNI-A67.LLV", REPAIRS SERIAL CHECKS,
+    TABLE_CLAIM("LNI-A67.LLV", "LNI-A28a", REPAIRS SERIAL CHECKS,
                 "as with E2E; or answers take the time of checks, too"),
-    TABLE_CLAIM("LNI-A67.ECC", "code=0" CHECKS,
+    TABLE_CLAIM("LNI-A67.ECC", NULL, "code=0" CHECKS,
                 "correction takes no packets, or answers take the time of checks, too"),
-    TABLE_CLAIM("LNI-A67.E2E.rows", ROWS REPAIRS SERIAL,
+    TABLE_CLAIM("LNI-A67.E2E.rows", "LNI-A28a", ROWS REPAIRS SERIAL,
                 "other numbers of packets are under way; or as with the others"),
-    TABLE_CLAIM("LNI-A67.LLV.rows", ROWS REPAIRS SERIAL CHECKS,
+    TABLE_CLAIM("LNI-A67.LLV.rows", "LNI-A28a", ROWS REPAIRS SERIAL CHECKS,
                 "other numbers of packets are under way; or as with the others"),
-    TABLE_CLAIM("LNI-A67.ECC.rows", ROWS "code=0" CHECKS,
+    TABLE_CLAIM("LNI-A67.ECC.rows", NULL, ROWS "code=0" CHECKS,
                 "other numbers of packets are under way; or as with the others"),
     {.id = "LNI-AX",
      .reference = LAB_IN_WORDS,

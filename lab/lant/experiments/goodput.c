@@ -139,7 +139,7 @@ static void goodput(struct lab_run *run)
 
 static const struct lab_claim goodput_claims[] = {
     {.id = "LNI-A32.L",
-     .reference = LAB_PRINTED,
+     .reference = LAB_DERIVED,
      .ground = LAB_MECHANISM,
      .given = "LNI-A11",
      .source = "5.3.3: at the level of 3.4.3; 3.4.3: 8.56 Gb/s",
@@ -166,6 +166,7 @@ static const struct lab_claim goodput_claims[] = {
     {.id = "LNI-A65",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
+     .given = "LNI-A28a",
      .source = "5.2.3: only what failed goes again; OC: 1 - (1 - p)^(2 hops)",
      .broken_by = "resend=all | spoilt=data",
      .because = "what was sent behind it goes again, too; or half of the ways is safe"},
