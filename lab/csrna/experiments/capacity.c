@@ -8,7 +8,7 @@
 #include "lab/csrna/experiments.h"
 
 static const uint32_t capacities[] = {1, 2, 4, 8, 16, 64};
-static const uint32_t points[] = {100, 400, 1600, 3200, 12800, 51200};
+static const uint32_t points[] = {300, 320, 3000, 3200, 12800, 51200};
 
 enum {
     CAPACITIES = COUNT_OF(capacities),

@@ -83,7 +83,7 @@ static void add_curve(struct lab_run *run, const char *name, const struct rates 
 /* A NIC that takes `most` connections and no more: beyond, the document sets its rate to 0. */
 static void add_limit(struct lab_run *run, const char *name, double most, double least, double last)
 {
-    struct lab_series *series = lab_add_curve(run, "%s, as the document draws it", name);
+    struct lab_series *series = lab_add_curve(run, "%s, in the document's words", name);
     series->steps = true;
     lab_add_point(series, least, 1, LAB_NOTHING);
     lab_add_point(series, most + 1, 0, LAB_NOTHING);
@@ -147,9 +147,22 @@ static struct rates add_blocking(struct lab_run *run)
     return rates;
 }
 
+/* The rate with few connections, at both sides of a full cache, and with the most. */
 static struct rates add_choice(struct lab_run *run, const char *name, const struct csrna_load *load)
 {
-    const struct rates rates = rates_of(run, load, 3);
+    const uint32_t few = load->clients * (uint32_t)lab_value(run, "cores");
+    const uint32_t cache = load->cache_entries, most = few * CSRNA_PER_CORE;
+    const uint32_t wanted[] = {few, cache, cache + cache / 20, most};
+    struct rates rates = {0};
+    for (uint32_t i = 0; i < COUNT_OF(wanted); i++) {
+        if (wanted[i] > most || (i > 0 && wanted[i] <= wanted[i - 1])) {
+            continue;
+        }
+        rates.last = csrna_rate_of(run, *load, wanted[i]);
+        rates.points[rates.count] = wanted[i];
+        rates.found[rates.count++] = rates.last;
+        rates.peak = fmax(rates.peak, rates.last);
+    }
     add_curve(run, name, &rates, 1);
     return rates;
 }
