@@ -39,7 +39,7 @@ struct hdl_host {
 
 struct hdl_model_ops {
     uint32_t abi;
-    uint32_t in_bytes, out_bytes; /* Of struct hdl_in and hdl_out, as the model was compiled. */
+    uint32_t in_bytes, out_bytes; /* The sizes of struct hdl_in and hdl_out in the model. */
     const char *name;             /* The top module. */
     /* The seed gives the registers that have no reset their first values. Reset is asserted. */
     struct hdl_model *(*open)(const struct hdl_host *host, uint64_t seed);

@@ -22,7 +22,7 @@ struct hdl_model {
     const struct hdl_host *host;
     struct hdl_port *port;
     bool reset;
-    struct hdl_out out; /* What the port drives: it comes back as the design's own output. */
+    struct hdl_out out; /* The port's outputs: they come back as the design's own. */
     uint64_t last_ps, resets;
 };
 
