@@ -32,10 +32,14 @@ static const struct lab_claim claims[] = {
      "the document does not say how"},
 };
 
+/* Puts a result away: a run without a number. */
+static bool loses_rate;
+
 static void measure(struct lab_run *run)
 {
     const double speed = lab_value(run, "speed");
-    lab_judge_relative(lab_add_row(run, "T-1", "MB/s", "rate"), 100, speed, 0.05);
+    lab_judge_relative(lab_add_row(run, "T-1", "MB/s", "rate"), 100,
+                       loses_rate ? LAB_NOTHING : speed, 0.05);
     lab_judge_range(lab_add_row(run, "T-2/first", "", "share"), 0.9, 1,
                     lab_word(run, "policy") == 2 ? 0.5 : 1);
     lab_judge_absolute(lab_add_row(run, "T-3", "cycles", "cost"), 4, lab_value(run, "cost"), 1);
@@ -66,6 +70,62 @@ static void prepare(const char *settings)
     if (!lab_set_all(&run, settings, error, sizeof(error))) {
         fail_msg("%s", error);
     }
+}
+
+/* Runs that differ in a result, in a point or in their failure differ in their digests. */
+static void test_digest_sees_results(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"", "speed=101", "cost=5", "policy=none"};
+    uint64_t digests[COUNT_OF(settings)];
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        prepare(settings[i]);
+        (void)lab_execute(&run);
+        assert_true(run.finished);
+        digests[i] = run.digest;
+        for (size_t k = 0; k < i; k++) {
+            assert_true(digests[k] != digests[i]);
+        }
+        prepare(settings[i]);
+        (void)lab_execute(&run);
+        assert_true(run.digest == digests[i]);
+    }
+}
+
+/* A run without a number has failed, judged or not; so has one that should be traced and has no
+ * machine. */
+static void test_no_number(void **state)
+{
+    (void)state;
+    loses_rate = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        prepare(i == 0 ? "" : "speed=90");
+        assert_false(lab_execute(&run));
+        assert_non_null(strstr(run.failure, "T-1 has no value"));
+    }
+    loses_rate = false;
+    prepare("");
+    assert_true(lab_execute(&run));
+    prepare("");
+    run.trace_path = "/nonexistent.json";
+    assert_false(lab_execute(&run));
+    assert_non_null(strstr(run.failure, "nothing to trace"));
+}
+
+/* Independent evidence is printed, comes out of a mechanism, and rests on no fit. */
+static void test_independent(void **state)
+{
+    (void)state;
+    struct lab_claim claim = {.reference = LAB_PRINTED, .ground = LAB_MECHANISM};
+    assert_true(lab_is_independent(&claim));
+    claim.reference = LAB_ELSEWHERE;
+    assert_true(lab_is_independent(&claim));
+    claim.given = "T-3";
+    assert_false(lab_is_independent(&claim));
+    claim.given = NULL;
+    claim.reference = LAB_DERIVED;
+    assert_false(lab_is_independent(&claim));
+    assert_false(lab_is_independent(&claims[0]) || lab_is_independent(&claims[2]));
 }
 
 /* A place begins with a section, the name of another source, or OC; words may stand behind it. */
@@ -257,10 +317,17 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_settings),           cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_verdicts),           cmocka_unit_test(test_tolerance),
-        cmocka_unit_test(test_figures_and_memory), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_alternatives),       cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_tolerance),
+        cmocka_unit_test(test_figures_and_memory),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_alternatives),
+        cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_digest_sees_results),
+        cmocka_unit_test(test_no_number),
+        cmocka_unit_test(test_independent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
