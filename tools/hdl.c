@@ -37,6 +37,9 @@ int main(int argc, char **argv)
             return commands[i].act(argc - 1, argv + 1);
         }
     }
+    if (argc >= 2) {
+        fprintf(stderr, "nonic: there is no 'hdl %s'\n", argv[1]);
+    }
     print_help(stderr);
     return EXIT_USAGE;
 }
