@@ -2,10 +2,8 @@
  *
  * nonic hdl replay - the frames of a capture go through a design, in virtual time.
  */
-#include <dlfcn.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <pcap/pcap.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +13,11 @@
 #include "sim/capture.h"
 #include "sim/parts/design.h"
 #include "tools/hdl.h"
+#include "tools/hdl_design.h"
 #include "tools/nonic.h"
 
 #define FS_PER_NS   1000000.0
 #define PS_PER_NS   1000u
-#define PS_PER_US   1000000.0
 #define BITS_PER_FS 8e6 /* A byte at 1 Gb/s. */
 #define FRAMES_WAIT 256
 #define RESET_EDGES 16
@@ -180,26 +178,7 @@ static void compare_end(struct replay *replay)
     }
 }
 
-/* -- Rules --------------------------------------------------------------------------------------*/
-
-static uint64_t print_violations(struct replay *replay)
-{
-    uint64_t broken = 0;
-    for (uint32_t i = 0; i < replay->design.port_count; i++) {
-        struct hdl_port *port = replay->design.ports[i];
-        struct hdl_violation violation;
-        while (port != NULL && hdl_port_violation(port, &violation)) {
-            const struct hdl_rule_text *text = hdl_rule_text(violation.rule);
-            printf("port %u, edge %" PRIu64 ", %.4f us, frame %" PRIu64 ": %s: %s (%s)\n", i,
-                   violation.edge, (double)violation.at_ps / PS_PER_US, violation.frame, text->name,
-                   text->says, text->clause);
-        }
-        for (int rule = 0; port != NULL && rule < HDL_RULES; rule++) {
-            broken += hdl_port_counters(port)->rules[rule];
-        }
-    }
-    return broken;
-}
+/* -- The run ------------------------------------------------------------------------------------*/
 
 /* Frames that the design sent, and that are in no capture. */
 static void print_bad(const struct replay *replay)
@@ -212,25 +191,6 @@ static void print_bad(const struct replay *replay)
     if (bad > 0) {
         printf("%" PRIu64 " bad frames of the design are in no capture\n", bad);
     }
-}
-
-/* -- The run ------------------------------------------------------------------------------------*/
-
-static const struct hdl_model_ops *load(const char *path)
-{
-    char real[PATH_MAX];
-    void *object = dlopen(realpath(path, real) != NULL ? real : path, RTLD_NOW | RTLD_LOCAL);
-    if (object == NULL) {
-        fprintf(stderr, "nonic: %s\n", dlerror());
-        return NULL;
-    }
-    hdl_model_entry entry;
-    *(void **)&entry = dlsym(object, HDL_MODEL_ENTRY);
-    if (entry == NULL) {
-        fprintf(stderr, "nonic: %s is no design that `nonic hdl build` has made\n", path);
-        return NULL;
-    }
-    return entry();
 }
 
 static bool open_design(struct replay *replay, const struct hdl_model_ops *ops,
@@ -257,11 +217,7 @@ static bool open_design(struct replay *replay, const struct hdl_model_ops *ops,
         fprintf(stderr, "nonic: %s has no port 0\n", ops->name);
         return false;
     }
-    if (wishes->trace != NULL && !ops->trace(replay->design.model, wishes->trace)) {
-        fprintf(stderr, "nonic: cannot write %s\n", wishes->trace);
-        return false;
-    }
-    return true;
+    return wishes->trace == NULL || hdl_trace(&replay->design, wishes->trace);
 }
 
 /* Until the design has been silent for `linger_ps`, or has finished. */
@@ -277,7 +233,7 @@ static void play(struct replay *replay, uint64_t linger_ps)
 static int conclude(struct replay *replay, const struct wishes *wishes)
 {
     char error[160];
-    const uint64_t broken = print_violations(replay);
+    const uint64_t broken = hdl_print_violations(&replay->design);
     compare_end(replay);
     printf("%" PRIu64 " frames in, %" PRIu64 " out; %" PRIu64 " edges, %.3f us; %" PRIu64
            " rules broken; digest %016" PRIx64 "\n",
@@ -308,7 +264,7 @@ static int replay_with(const struct wishes *wishes, const char *design, const ch
 {
     static struct replay replay;
     char error[160];
-    const struct hdl_model_ops *ops = load(design);
+    const struct hdl_model_ops *ops = hdl_load(design);
     replay.begin_ps = UINT64_MAX;
     if (ops == NULL || (replay.in = open_capture(in)) == NULL ||
         (wishes->golden != NULL && (replay.golden = open_capture(wishes->golden)) == NULL)) {
@@ -335,19 +291,6 @@ static int replay_with(const struct wishes *wishes, const char *design, const ch
 
 /* -- The command line ---------------------------------------------------------------------------*/
 
-static bool read_number(const char *name, const char *text, double least, double most,
-                        double *value)
-{
-    char *end;
-    *value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(*value >= least && *value <= most)) {
-        fprintf(stderr, "nonic: --%s takes a number from %g to %g, not '%s'\n", name, least, most,
-                text);
-        return false;
-    }
-    return true;
-}
-
 static bool read_option(int option, struct wishes *wishes)
 {
     double seed;
@@ -356,13 +299,13 @@ static bool read_option(int option, struct wishes *wishes)
     case 'c': wishes->golden = optarg; return true;
     case 't': wishes->trace = optarg; return true;
     case 'S': wishes->strict = true; return true;
-    case 'p': return read_number("period", optarg, 0.1, 1e6, &wishes->period_ns);
-    case 'r': return read_number("rate", optarg, 0, 1000, &wishes->rate_gbps);
-    case 'l': return read_number("linger", optarg, 0, 1e9, &wishes->linger_us);
-    case 'R': return read_number("ready", optarg, 0.001, 1, &wishes->ready);
-    case 'g': return read_number("gap", optarg, 0, 0.999, &wishes->gap);
+    case 'p': return hdl_read_number("period", optarg, 0.1, 1e6, &wishes->period_ns);
+    case 'r': return hdl_read_number("rate", optarg, 0, 1000, &wishes->rate_gbps);
+    case 'l': return hdl_read_number("linger", optarg, 0, 1e9, &wishes->linger_us);
+    case 'R': return hdl_read_number("ready", optarg, 0.001, 1, &wishes->ready);
+    case 'g': return hdl_read_number("gap", optarg, 0, 0.999, &wishes->gap);
     case 's':
-        if (!read_number("seed", optarg, 0, 1e15, &seed)) {
+        if (!hdl_read_number("seed", optarg, 0, 1e15, &seed)) {
             return false;
         }
         wishes->seed = (uint64_t)seed;
