@@ -58,11 +58,12 @@ static struct sim_span occupy(struct sim_port *port, uint64_t bytes)
     return (struct sim_span){now_ps, port->tail_ps};
 }
 
-static void begin(struct sim_port *port, struct sim_frame *frame)
+/* The frame passes the near end: `out`. The far end gets it from the head on, or whole. */
+static void pass(struct sim_port *port, struct sim_frame *frame, struct sim_span out, bool whole)
 {
     struct sim_port *peer = port->peer;
-    const struct sim_span out = occupy(port, frame->bytes);
     const uint64_t pass_ps = sim_ethernet_pass_ps(&port->kind);
+    const uint64_t head_ps = whole ? out.tail_ps : out.head_ps;
     frame->span = out;
     port->counters.frames_sent++;
     if (port->calls->on_begin != NULL) {
@@ -71,11 +72,16 @@ static void begin(struct sim_port *port, struct sim_frame *frame)
     frame->lost |= sim_errors_loses(&port->errors);
     frame->spoilt |= spoils(&port->errors, frame->bytes);
     frame->port = peer;
-    frame->span = (struct sim_span){out.head_ps + pass_ps, out.tail_ps + pass_ps};
+    frame->span = (struct sim_span){head_ps + pass_ps, out.tail_ps + pass_ps};
     sim_event_init(&frame->event, on_arrival);
     sim_schedule(port->sim, &frame->event,
                  (peer->calls->at_head ? frame->span.head_ps : frame->span.tail_ps) +
                      peer->notice_ps);
+}
+
+static void begin(struct sim_port *port, struct sim_frame *frame)
+{
+    pass(port, frame, occupy(port, frame->bytes), false);
 }
 
 /* -- Pauses, out --------------------------------------------------------------------------------*/
@@ -201,6 +207,9 @@ static void hear(struct sim_port *port, const struct pause *pause)
         pause->kind == PAUSE_LINK ? hear_link(port, pause) : hear_classes(port, pause);
     port->counters.pauses_heard += heard;
     port->counters.pauses_ignored += !heard;
+    if (port->calls->on_pause != NULL) {
+        port->calls->on_pause(port, pause);
+    }
     serve(port);
 }
 
@@ -264,6 +273,14 @@ void sim_port_send(struct sim_port *port, struct sim_frame *frame)
     list_append(&port->queues[frame->class], &frame->node);
     port->waiting_bytes[frame->class] += frame->bytes;
     serve(port);
+}
+
+void sim_port_carry(struct sim_port *port, struct sim_frame *frame, uint64_t tail_ps)
+{
+    const uint64_t frame_ps = sim_ethernet_frame_ps(&port->kind, frame->bytes);
+    CHECK(port->peer != NULL && tail_ps >= port->sim->now_ps);
+    const struct sim_span out = {tail_ps > frame_ps ? tail_ps - frame_ps : 0, tail_ps};
+    pass(port, frame, out, true);
 }
 
 void sim_port_pause(struct sim_port *port, const struct pause *pause)

@@ -144,6 +144,8 @@ struct sim_port_calls {
     void (*on_loss)(struct sim_port *port, struct sim_frame *frame, enum sim_loss loss);
     /* A frame that was sent begins; it is still the parts'. May be NULL. */
     void (*on_begin)(struct sim_port *port, struct sim_frame *frame);
+    /* A pause was heard, for a user that has a queue of its own. May be NULL. */
+    void (*on_pause)(struct sim_port *port, const struct pause *pause);
     /* The line is free again: what began last is out, its gap included. May be NULL. */
     void (*on_free)(struct sim_port *port);
     /* on_frame comes with the head of a frame, also of a spoilt one; else with its tail. */
@@ -196,6 +198,11 @@ void sim_port_join(struct sim_port *a, struct sim_port *b);
 
 /* The frame, which was opened, goes to the end of its class's queue; it begins now if it can. */
 void sim_port_send(struct sim_port *port, struct sim_frame *frame);
+
+/* A frame for whose time on the line its user has cared: its last bit leaves at `tail_ps`, now or
+ * later. It waits for nothing, pauses included, and the other end gets it whole: nobody can cut it
+ * through. Of one port frames are either sent or carried. */
+void sim_port_carry(struct sim_port *port, struct sim_frame *frame, uint64_t tail_ps);
 
 /* Asks the other end for a pause, or with quanta 0 for its end. One that waits for the next frame
  * boundary already goes together with it; where they disagree, the later one counts. */

@@ -40,6 +40,8 @@ struct line {
     uint32_t order[FRAMES_MAX]; /* In which frames came. */
     uint32_t come;
     uint32_t freed;             /* Calls of on_free. */
+    bool carries;               /* Its user keeps the line's time. */
+    uint32_t pauses;            /* Calls of on_pause. */
     uint32_t to_lose, to_spoil; /* on_begin sees to it that the line does; 0: none. */
 };
 
@@ -65,7 +67,7 @@ static void on_loss(struct sim_port *port, struct sim_frame *frame, enum sim_los
 static void on_begin(struct sim_port *port, struct sim_frame *frame)
 {
     (void)port;
-    assert_int_equal(frame->span.head_ps, world->sim.now_ps);
+    assert_true(world->carries || frame->span.head_ps == world->sim.now_ps);
     world->fates[frame->destination].begin_ps = world->sim.now_ps;
     frame->lost = frame->destination != 0 && frame->destination == world->to_lose;
     frame->spoilt = frame->destination != 0 && frame->destination == world->to_spoil;
@@ -77,8 +79,17 @@ static void on_free(struct sim_port *port)
     world->freed++;
 }
 
-static const struct sim_port_calls calls = {
-    .on_frame = on_frame, .on_loss = on_loss, .on_begin = on_begin, .on_free = on_free};
+static void on_pause(struct sim_port *port, const struct pause *pause)
+{
+    (void)port;
+    world->pauses += pause->quanta[0];
+}
+
+static const struct sim_port_calls calls = {.on_frame = on_frame,
+                                            .on_loss = on_loss,
+                                            .on_begin = on_begin,
+                                            .on_pause = on_pause,
+                                            .on_free = on_free};
 
 static struct sim_ethernet_kind ten_gigabit(void)
 {
@@ -616,6 +627,30 @@ static void test_chosen_loss(void **state)
     line_close(line);
 }
 
+/* A user that keeps the line's time carries its frames, whatever is paused, and hears of pauses. */
+static void test_carried(void **state)
+{
+    (void)state;
+    const struct sim_ethernet_kind kind = ten_gigabit();
+    struct line *line = line_open(&kind);
+    line->carries = true;
+    line->to_lose = 3;
+    const struct pause pause = pause_link(7);
+    sim_port_pause(&line->far, &pause);
+    for (uint32_t i = 1; i <= 3; i++) {
+        sim_frame_open(&line->frames[i], 100, i, 0, SIM_NOT_ECT);
+        sim_port_carry(&line->near, &line->frames[i], i * 1000000);
+    }
+    run(line);
+    assert_int_equal(line->fates[1].come_ps, 1000000 + PASS_PS);
+    assert_int_equal(line->fates[2].come_ps, 2000000 + PASS_PS);
+    assert_int_equal(line->frames[1].span.head_ps, line->frames[1].span.tail_ps);
+    assert_int_equal(line->fates[3].lost, 1);
+    assert_int_equal(line->pauses, 7);
+    assert_int_equal(line->freed, 1); /* Of the pause's own time on the far end's line. */
+    line_close(line);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -625,7 +660,7 @@ int main(void)
         cmocka_unit_test(test_link_stops_all), cmocka_unit_test(test_pause_goes_first),
         cmocka_unit_test(test_pauses_merge),   cmocka_unit_test(test_pauses_in_flight),
         cmocka_unit_test(test_against_model),  cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_chosen_loss),
+        cmocka_unit_test(test_chosen_loss),    cmocka_unit_test(test_carried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
