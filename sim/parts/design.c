@@ -6,7 +6,6 @@
 
 #include "base/align.h"
 #include "wire/crc32c.h"
-#include "wire/pause.h"
 
 #define FS_PER_PS 1000
 
@@ -62,6 +61,12 @@ static void pause_port(struct hdl_port *port, const struct pause *pause, uint64_
             hdl_port_pause(port, i, pause->quanta[i], at_ps);
         }
     }
+}
+
+void sim_design_pause(struct sim_design *design, uint32_t port, const struct pause *pause)
+{
+    CHECK(port < design->port_count && design->ports[port] != NULL);
+    pause_port(design->ports[port], pause, design->sim->now_ps);
 }
 
 bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)

@@ -1,18 +1,26 @@
-/* SPDX-License-Identifier: BSD-2-Clause  design - a hardware design in lockstep with virtual time.
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * design - a hardware design in lockstep with virtual time.
+ *
  * Purpose    Each rising edge of the design's clock is an event of the kernel. Frames that the
- * world gives reach the design's ports, and the world gets those of the design with the time at
- * which their last bit leaves the line, which may lie ahead. Time       Edge n, from 1 on, is at n
- * * period_fs rounded down to ps: no drift adds up. A port shows what comes at t at the first edge
- * after t (hdl/port.h), so the order of events of one time does not matter. Inputs     The model
- * (hdl/model.h), whoever loaded it. Ownership  It allocates its ports when it is opened, and frees
- * them when it is closed. It must not move in between. Outputs    on_frame, with data that are
- * there until it returns. The digest notes every frame, both ways: port, time, CRC. / */
+ *            world gives reach the design's ports, and the world gets those of the design with the
+ *            time at which their last bit leaves the line, which may lie ahead.
+ * Time       Edge n, from 1 on, is at n * period_fs rounded down to ps: no drift adds up. A port
+ *            shows what comes at t at the first edge after t (hdl/port.h), so the order of events
+ *            of one time does not matter.
+ * Inputs     The model (hdl/model.h), whoever loaded it.
+ * Outputs    on_frame, with data that are there until it returns. The digest notes every frame,
+ *            both ways: port, time, CRC.
+ * Ownership  It allocates its ports when it is opened, and frees them when it is closed. It must
+ *            not move in between.
+ */
 #ifndef SIM_PARTS_DESIGN_H
 #define SIM_PARTS_DESIGN_H
 
 #include "hdl/model.h"
 #include "hdl/port.h"
 #include "sim/kernel.h"
+#include "wire/pause.h"
 
 #define SIM_DESIGN_PORTS_MAX 16
 
@@ -45,6 +53,8 @@ bool sim_design_open(struct sim_design *design, struct sim *sim,
                      const struct sim_design_config *config);
 /* A frame of flow control pauses the port. False: the port has no room for the frame. */
 bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_frame *frame);
+/* A pause that the port's MAC hears now. */
+void sim_design_pause(struct sim_design *design, uint32_t port, const struct pause *pause);
 void sim_design_close(struct sim_design *design);
 
 #endif
