@@ -61,10 +61,9 @@ bool feroce_is_sound(const struct feroce_packet_on_line *packet)
     return !packet->has_icrc || packet->icrc == icrc_of(packet);
 }
 
-static void capture(struct feroce_machine *machine, const struct feroce_packet_on_line *packet)
+uint32_t feroce_packet_encode(const struct feroce_packet_on_line *packet,
+                              uint8_t bytes[FEROCE_PACKET_BYTES_MAX])
 {
-    uint8_t bytes[FEROCE_FRAME_HEADERS_BYTES + NIC_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX +
-                  ROCE_ICRC_BYTES];
     uint32_t count = FEROCE_FRAME_HEADERS_BYTES;
     feroce_frame_encode(&packet->addresses, udp_bytes(packet), bytes);
     memcpy(bytes + count, packet->headers, packet->header_bytes);
@@ -75,6 +74,13 @@ static void capture(struct feroce_machine *machine, const struct feroce_packet_o
         store_le32(bytes + count, packet->icrc);
         count += ROCE_ICRC_BYTES;
     }
+    return count;
+}
+
+static void capture(struct feroce_machine *machine, const struct feroce_packet_on_line *packet)
+{
+    uint8_t bytes[FEROCE_PACKET_BYTES_MAX];
+    const uint32_t count = feroce_packet_encode(packet, bytes);
     sim_capture_packet(machine->capture, machine->sim.now_ps, bytes, count);
 }
 

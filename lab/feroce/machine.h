@@ -87,6 +87,9 @@ struct feroce_packet_on_line *feroce_take_packet(struct feroce_machine *machine)
 void feroce_give_packet(struct feroce_machine *machine, struct feroce_packet_on_line *packet);
 /* Completes headers and ICRC. */
 void feroce_seal(struct feroce_packet_on_line *packet);
+/* The frame as it stands on the line, without padding and FCS. Returns its length. */
+uint32_t feroce_packet_encode(const struct feroce_packet_on_line *packet,
+                              uint8_t bytes[FEROCE_PACKET_BYTES_MAX]);
 bool feroce_is_sound(const struct feroce_packet_on_line *packet);
 /* A good packet has come to a port. */
 void feroce_note_arrival(struct feroce_machine *machine,

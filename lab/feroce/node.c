@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hardware/feroce/timing.h"
+#include "lab/feroce/design.h"
 #include "lab/feroce/machine.h"
 #include "lab/feroce/node_internal.h"
 
@@ -476,7 +477,8 @@ void feroce_node_open(struct feroce_node *node, struct feroce_machine *machine, 
     node->memory = malloc(feroce_board_bytes(&config));
     CHECK(node->memory != NULL);
     feroce_board_init(&node->board, &config, node->memory);
-    sim_port_open(&node->port, node->sim, &setup->board_line, &feroce_node_calls);
+    sim_port_open(&node->port, node->sim, &setup->board_line,
+                  setup->designs[number] != NULL ? &feroce_design_calls : &feroce_node_calls);
     sim_errors_init(&node->port.errors, machine->run->seed * 16 + number, 0, 0);
     sim_event_init(&node->write, on_written);
     sim_event_init(&node->read, on_read);
@@ -485,10 +487,14 @@ void feroce_node_open(struct feroce_node *node, struct feroce_machine *machine, 
     for (uint32_t i = 0; i < config.window.qps; i++) {
         open_queue(node, i);
     }
+    if (setup->designs[number] != NULL) {
+        feroce_design_open(node, setup->designs[number]);
+    }
 }
 
 void feroce_node_close(struct feroce_node *node)
 {
+    feroce_design_close(node);
     sim_port_close(&node->port);
     free(node->memory);
 }

@@ -65,6 +65,8 @@ struct feroce_monitor {
     uint64_t cycles[FEROCE_MONITORED];
 };
 
+struct feroce_design;
+
 struct feroce_node {
     struct feroce_machine *machine;
     struct sim *sim;
@@ -73,6 +75,7 @@ struct feroce_node {
     struct feroce_board board;
     void *memory;
     struct sim_port port;
+    struct feroce_design *design; /* In the place of all servers; NULL: they are the board. */
     struct feroce_queue_server queues[FEROCE_QPS_MAX];
     /* Memory write. */
     struct sim_event write;

@@ -10,6 +10,9 @@
 #include "wire/feroce.h"
 #include "wire/roce.h"
 
+#define FEROCE_PACKET_BYTES_MAX                                                                    \
+    (FEROCE_FRAME_HEADERS_BYTES + NIC_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX + ROCE_ICRC_BYTES)
+
 /* From the Ethernet header on, without FCS: 42 bytes before the UDP payload. */
 struct feroce_packet_on_line {
     struct sim_frame frame;

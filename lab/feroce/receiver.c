@@ -47,6 +47,7 @@ static void send_answer(struct feroce_receiver *receiver, const struct nic_depar
         receiver->refusal = syndrome;
     }
     feroce_seal(packet);
+    packet->frame.lost = sim_errors_loses(&receiver->answer_errors);
     sim_port_send(&receiver->port, &packet->frame);
 }
 
@@ -92,7 +93,11 @@ static void compare(struct feroce_receiver *receiver, struct feroce_connection *
     receiver->compared += count;
     if (memcmp(bytes, expected, count) != 0) {
         for (uint32_t i = 0; i < count; i++) {
-            receiver->wrong += bytes[i] != expected[i];
+            const bool wrong = bytes[i] != expected[i];
+            if (wrong && receiver->wrong == 0) {
+                receiver->first_wrong = connection->delivered_bytes - count + i;
+            }
+            receiver->wrong += wrong;
         }
     }
 }
@@ -293,6 +298,8 @@ void feroce_receiver_open(struct feroce_receiver *receiver, struct feroce_machin
     *receiver = (struct feroce_receiver){
         .machine = machine, .sim = &machine->sim, .replies_left = load->lost_replies};
     sim_port_open(&receiver->port, receiver->sim, &machine->setup.line, &calls);
+    sim_errors_init(&receiver->answer_errors, machine->run->seed * 16 + FEROCE_SENDERS_MAX, 0,
+                    load->answer_loss_millionths);
     sim_event_init(&receiver->late, on_late);
     feroce_receiver_open_host(receiver);
 }

@@ -40,6 +40,7 @@ struct feroce_receiver {
     struct feroce_machine *machine;
     struct sim *sim;
     struct sim_port port;
+    struct sim_errors answer_errors; /* Not of the orders: nobody would send them again. */
     struct nic *nic;
     void *memory;
     struct pd pd;
@@ -64,6 +65,7 @@ struct feroce_receiver {
     bool withheld; /* The one packet. */
     /* Counters of the packets that it saw. */
     uint64_t frames, compared, wrong; /* Bytes of payload. */
+    uint64_t first_wrong;             /* If one is: its place in what its queue pair delivered. */
     uint64_t icrcs, bad_icrcs;
     uint64_t disordered;           /* Packets that were neither in order nor answered. */
     uint64_t acks, naks, refusals; /* Pulled; refusals: NAKs of an error. */

@@ -11,6 +11,7 @@
 #ifndef LAB_FEROCE_SETUP_H
 #define LAB_FEROCE_SETUP_H
 
+#include "hdl/model.h"
 #include "lab/lab.h"
 #include "sim/parts/ethernet_switch.h"
 #include "transport/feroce/board.h"
@@ -62,20 +63,23 @@ struct feroce_setup {
     uint8_t rnr_code;
     bool keeps; /* The receiver keeps packets behind a lost one. */
     enum feroce_flip flip;
+    /* Boards that are hardware designs, by number; NULL: the board is the laboratory's. */
+    const struct hdl_model_ops *designs[FEROCE_SENDERS_MAX];
 };
 
 struct feroce_load {
     uint32_t senders, qps; /* Queue pairs that send, of each board. */
     bool write;
-    uint32_t bytes[2];        /* Messages of boards with even, with odd numbers. */
-    uint32_t frequency;       /* As in the generator's request. */
-    uint32_t count;           /* Each generator's messages; 0: without end. */
-    uint32_t warm, messages;  /* A board's before the measurement, and in all. */
-    uint64_t until_ps;        /* The end, whatever was done; 0: none. */
-    uint64_t stagger_ps;      /* Between the starts of two boards. */
-    uint32_t loss_millionths; /* Packets from boards. */
-    uint32_t lost_psn;        /* Queue pair 256's packet that is lost once; NO_PSN: none. */
-    uint32_t acks;            /* After this number of ACKs all are lost; 0: none is. */
+    uint32_t bytes[2];               /* Messages of boards with even, with odd numbers. */
+    uint32_t frequency;              /* As in the generator's request. */
+    uint32_t count;                  /* Each generator's messages; 0: without end. */
+    uint32_t warm, messages;         /* A board's before the measurement, and in all. */
+    uint64_t until_ps;               /* The end, whatever was done; 0: none. */
+    uint64_t stagger_ps;             /* Between the starts of two boards. */
+    uint32_t loss_millionths;        /* Packets from boards, */
+    uint32_t answer_loss_millionths; /* and answers to them. */
+    uint32_t lost_psn;               /* Queue pair 256's packet that is lost once; NO_PSN: none. */
+    uint32_t acks;                   /* After this number of ACKs all are lost; 0: none is. */
     uint32_t lost_replies;    /* The number of replies of the boards to OPEN that are lost. */
     uint64_t reposts_from_ps; /* From the start until then no receive is posted again. */
     uint64_t window_ps;       /* Fairness is looked at over spans of this length; 0: not at all. */
