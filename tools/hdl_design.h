@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * hdl_design - what the commands of `nonic hdl` do alike with a compiled design. Errors are printed.
+ * hdl_design - calls that the commands of `nonic hdl` share, around a compiled design. They print
+ *              errors.
  */
 #ifndef TOOLS_HDL_DESIGN_H
 #define TOOLS_HDL_DESIGN_H

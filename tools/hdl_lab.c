@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * nonic hdl lab - designs as boards of the laboratory's network, in lockstep with its clock.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "lab/feroce/design.h"
+#include "lab/feroce/experiments.h"
+#include "lab/feroce/machine.h"
+#include "tools/hdl.h"
+#include "tools/hdl_design.h"
+#include "tools/nonic.h"
+
+#define PS_PER_NS   1000.0
+#define BITS_PER_FS 8e6 /* A byte at 1 Gb/s. */
+
+static const char help[] =
+    "usage: nonic hdl lab DESIGN.so... [OPTION]...\n\n"
+    "Up to eight designs and a host at one switch, in virtual time. The host opens a queue pair "
+    "of\n"
+    "each design by FERoCE's connection manager, orders messages, receives them with nonic's\n"
+    "engine, and compares every byte with the pattern. The same seed gives the same run. Status 1\n"
+    "if a message is missing or a byte is wrong.\n\n"
+    "  --messages N          of each design (1000)\n"
+    "  --bytes N             of a message (4096)\n"
+    "  --write               RDMA WRITE instead of SEND\n"
+    "  --loss P              probability with which a packet is lost, each way (0)\n"
+    "  --rate GBPS           of all lines, in Gb/s (10)\n"
+    "  --period NS           of the designs' clock, in ns (6.4)\n"
+    "  --seed N              of losses, and of registers without reset (1)\n"
+    "  --set NAME=VALUE      a parameter of the network or the host; a wrong NAME lists them\n"
+    "  --capture OUT.pcapng  every frame that came to a host or a design\n"
+    "  --trace FILE.fst      all signals of the first design, for GTKWave\n"
+    "  --strict              status 1 if a design breaks a rule of its stream\n";
+
+/* The parameters of FERoCE's machine that mean something here, with values of a plain network. */
+static const struct lab_experiment experiment = {
+    .name = "hdl",
+    FEROCE_COMMON,
+    .what = "designs as boards",
+    .uses = "extra_bytes=0 ack_ns=500 host_ns cable=500 switch coalesce pfc xoff_10G buffer_bytes",
+};
+
+struct wishes {
+    double messages, bytes, loss, rate_gbps, period_ns, seed;
+    bool write, strict;
+    const char *capture, *trace;
+    const char *settings[LAB_PARAMETERS_MAX];
+    uint32_t setting_count;
+};
+
+/* -- The run ------------------------------------------------------------------------------------*/
+
+static struct feroce_setup setup_of(struct lab_run *run, const struct wishes *wishes)
+{
+    struct feroce_setup setup = feroce_setup_2026(run, FEROCE_10G);
+    setup.timing.cycle_ps = (uint64_t)(wishes->period_ns * PS_PER_NS);
+    setup.line.wire.byte_fs = (uint64_t)(BITS_PER_FS / wishes->rate_gbps);
+    setup.board_line = setup.line;
+    return setup;
+}
+
+static struct feroce_load load_of(const struct wishes *wishes, uint32_t designs)
+{
+    struct feroce_load load = feroce_load_of((uint32_t)wishes->bytes, (uint32_t)wishes->messages);
+    load.senders = designs;
+    load.write = wishes->write;
+    load.count = load.messages;
+    load.warm = load.messages > 40 ? 20 : 0;
+    load.loss_millionths = load.answer_loss_millionths = (uint32_t)(wishes->loss * 1e6);
+    return load;
+}
+
+static void print_strays(const struct feroce_design *design)
+{
+    for (uint32_t i = 0; i < FEROCE_STRAYS; i++) {
+        if (design->strays[i] > 0) {
+            printf("%" PRIu64 " frames of design %u went nowhere: %s\n", design->strays[i],
+                   design->node->number, feroce_stray_texts[i]);
+        }
+    }
+    if (design->strays[FEROCE_STRAY_ICRC] > 0) {
+        printf("the first wrong ICRC: found %08" PRIx32 ", expected %08" PRIx32 "\n",
+               design->icrc_found, design->icrc_wanted);
+    }
+    if (design->refused > 0) {
+        printf("%" PRIu64 " frames did not reach design %u: it takes them too slowly\n",
+               design->refused, design->node->number);
+    }
+}
+
+/* Returns the rules that designs broke. */
+static uint64_t print_designs(struct feroce_machine *machine)
+{
+    uint64_t broken = 0;
+    for (uint32_t i = 0; i < machine->load.senders; i++) {
+        struct feroce_node *node = &machine->nodes[i];
+        broken += hdl_print_violations(&node->design->design);
+        print_strays(node->design);
+        printf("design %u, %s: %" PRIu64 " of %u messages acknowledged, %" PRIu64
+               " packets, %" PRIu64 " of them again; %" PRIu64 " edges\n",
+               i, machine->setup.designs[i]->name, node->messages, machine->load.messages,
+               node->packets, node->resent, node->design->design.edges);
+    }
+    return broken;
+}
+
+/* Returns the status. */
+static int conclude(struct feroce_machine *machine, struct lab_run *run, bool strict)
+{
+    const struct feroce_result result = feroce_machine_result(machine);
+    const struct feroce_receiver *receiver = &machine->receiver;
+    const uint64_t broken = print_designs(machine), wrong = receiver->wrong;
+    const uint64_t compared = receiver->compared, naks = receiver->naks;
+    const uint64_t first_wrong = receiver->first_wrong;
+    feroce_machine_close(machine);
+    if (run->failure[0] != '\0') {
+        printf("FAILED: %s\n", run->failure);
+    }
+    printf("%.3f us, %.3f Gb/s; %" PRIu64 " packets lost, %" PRIu64 " NAKs\n",
+           (double)result.end_ps / PS_PER_US, result.gbps, result.lost, naks);
+    printf("%" PRIu64 " bytes compared, %" PRIu64 " wrong", compared, wrong);
+    if (wrong > 0) {
+        printf(", the first one at offset %" PRIu64, first_wrong);
+    }
+    printf("; %" PRIu64 " rules broken; digest %016" PRIx64 "\n", broken, run->digest);
+    return !result.done || wrong > 0 || run->failure[0] != '\0' || (strict && broken > 0);
+}
+
+static int run_designs(struct lab_run *run, const struct wishes *wishes, int count, char **paths)
+{
+    struct feroce_setup setup = setup_of(run, wishes);
+    const struct feroce_load load = load_of(wishes, (uint32_t)count);
+    for (int i = 0; i < count; i++) {
+        setup.designs[i] = hdl_load(paths[i]);
+        if (setup.designs[i] == NULL) {
+            return 1;
+        }
+    }
+    struct feroce_machine *machine = feroce_machine_open(run, &setup, &load);
+    if (machine == NULL || run->failure[0] != '\0') {
+        fprintf(stderr, "nonic: %s\n", run->failure);
+        return 1;
+    }
+    if (wishes->trace != NULL && !hdl_trace(&machine->nodes[0].design->design, wishes->trace)) {
+        return 1;
+    }
+    feroce_machine_run(machine);
+    return conclude(machine, run, wishes->strict);
+}
+
+/* -- The command line ---------------------------------------------------------------------------*/
+
+static bool read_option(int option, struct wishes *wishes)
+{
+    switch (option) {
+    case 'm': return hdl_read_number("messages", optarg, 1, 1e9, &wishes->messages);
+    case 'b': return hdl_read_number("bytes", optarg, 4, 1 << 24, &wishes->bytes);
+    case 'w': wishes->write = true; return true;
+    case 'l': return hdl_read_number("loss", optarg, 0, 0.5, &wishes->loss);
+    case 'r': return hdl_read_number("rate", optarg, 0.001, 1000, &wishes->rate_gbps);
+    case 'p': return hdl_read_number("period", optarg, 0.1, 1e6, &wishes->period_ns);
+    case 's': return hdl_read_number("seed", optarg, 0, 1e15, &wishes->seed);
+    case 'c': wishes->capture = optarg; return true;
+    case 't': wishes->trace = optarg; return true;
+    case 'S': wishes->strict = true; return true;
+    case 'x':
+        if (wishes->setting_count == COUNT_OF(wishes->settings)) {
+            fprintf(stderr, "nonic: more settings than there are parameters\n");
+            return false;
+        }
+        wishes->settings[wishes->setting_count++] = optarg;
+        return true;
+    default: fprintf(stderr, "%s", help); return false;
+    }
+}
+
+static void print_parameters(void)
+{
+    for (uint32_t i = 0; i < experiment.parameter_count; i++) {
+        const struct lab_parameter *parameter = &experiment.parameters[i];
+        char range[LAB_TEXT_BYTES];
+        if (lab_uses(&experiment, i)) {
+            lab_range_text(parameter, range, sizeof(range));
+            fprintf(stderr, "  %-13s %s %s: %s\n", parameter->name, range, parameter->unit,
+                    parameter->what);
+        }
+    }
+}
+
+static bool prepare(struct lab_run *run, const struct wishes *wishes)
+{
+    char error[LAB_TEXT_BYTES];
+    lab_prepare(run, &experiment, (uint64_t)wishes->seed);
+    run->capture_path = wishes->capture;
+    for (uint32_t i = 0; i < wishes->setting_count; i++) {
+        if (!lab_set(run, wishes->settings[i], error, sizeof(error))) {
+            fprintf(stderr, "nonic: %s\n", error);
+            print_parameters();
+            return false;
+        }
+    }
+    return true;
+}
+
+int hdl_lab(int argc, char **argv)
+{
+    static const struct option options[] = {{"messages", required_argument, NULL, 'm'},
+                                            {"bytes", required_argument, NULL, 'b'},
+                                            {"write", no_argument, NULL, 'w'},
+                                            {"loss", required_argument, NULL, 'l'},
+                                            {"rate", required_argument, NULL, 'r'},
+                                            {"period", required_argument, NULL, 'p'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"set", required_argument, NULL, 'x'},
+                                            {"capture", required_argument, NULL, 'c'},
+                                            {"trace", required_argument, NULL, 't'},
+                                            {"strict", no_argument, NULL, 'S'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    static struct lab_run run;
+    struct wishes wishes = {
+        .messages = 1000, .bytes = 4096, .rate_gbps = 10, .period_ns = 6.4, .seed = 1};
+    int option;
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (option == 'h') {
+            printf("%s", help);
+            return 0;
+        }
+        if (!read_option(option, &wishes)) {
+            return EXIT_USAGE;
+        }
+    }
+    const int count = argc - optind;
+    if (count < 1 || count > (int)FEROCE_SENDERS_MAX) {
+        fprintf(stderr, "nonic: from one to %u designs are needed\n%s", FEROCE_SENDERS_MAX, help);
+        return EXIT_USAGE;
+    }
+    return prepare(&run, &wishes) ? run_designs(&run, &wishes, count, argv + optind) : EXIT_USAGE;
+}
