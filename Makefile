@@ -27,7 +27,7 @@ demo:
 	@dev/demo
 
 test:
-	@dev/install-packages build demo test
+	@dev/install-packages build demo test hdl
 	@dev/test quick
 
 test-all:
