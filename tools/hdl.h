@@ -7,6 +7,7 @@
 #define TOOLS_HDL_H
 
 int hdl_build(int argc, char **argv);
+int hdl_compare_captures(int argc, char **argv);
 int hdl_lab(int argc, char **argv);
 int hdl_replay(int argc, char **argv);
 

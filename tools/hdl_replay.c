@@ -13,11 +13,11 @@
 #include "sim/capture.h"
 #include "sim/parts/design.h"
 #include "tools/hdl.h"
+#include "tools/hdl_compare.h"
 #include "tools/hdl_design.h"
 #include "tools/nonic.h"
 
 #define FS_PER_NS   1000000.0
-#define PS_PER_NS   1000u
 #define BITS_PER_FS 8e6 /* A byte at 1 Gb/s. */
 #define FRAMES_WAIT 256
 #define RESET_EDGES 16
@@ -51,7 +51,8 @@ struct replay {
     struct sim sim;
     struct sim_design design;
     struct sim_event next;
-    pcap_t *in, *golden;
+    pcap_t *in;
+    struct hdl_comparison golden;
     struct sim_capture *out;
     uint64_t begin_ps; /* The capture's time of the first frame. */
     struct pcap_pkthdr *header;
@@ -59,30 +60,9 @@ struct replay {
     bool over;       /* No frame is left. */
     bool unreadable; /* The capture ends within a packet. */
     uint64_t given, refused, cut, taken, last_ps;
-    uint64_t differs; /* The number of the first frame that is not the golden one; 0: none. */
 };
 
-/* -- Captures -----------------------------------------------------------------------------------*/
-
-static pcap_t *open_capture(const char *path)
-{
-    char error[PCAP_ERRBUF_SIZE];
-    pcap_t *capture =
-        pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, error);
-    if (capture == NULL) {
-        fprintf(stderr, "nonic: %s\n", error);
-    } else if (pcap_datalink(capture) != DLT_EN10MB) {
-        fprintf(stderr, "nonic: %s: its packets are not frames of Ethernet\n", path);
-        pcap_close(capture);
-        capture = NULL;
-    }
-    return capture;
-}
-
-static uint64_t time_of(const struct pcap_pkthdr *header)
-{
-    return ((uint64_t)header->ts.tv_sec * 1000000000 + (uint64_t)header->ts.tv_usec) * PS_PER_NS;
-}
+/* -- Frames to the design -----------------------------------------------------------------------*/
 
 /* The next frame is due at its time; one that is earlier than the one before it comes with it. */
 static void schedule_next(struct replay *replay)
@@ -93,7 +73,7 @@ static void schedule_next(struct replay *replay)
         replay->unreadable = found == PCAP_ERROR;
         return;
     }
-    const uint64_t at_ps = time_of(replay->header);
+    const uint64_t at_ps = hdl_time_ps(replay->header);
     replay->begin_ps = replay->begin_ps == UINT64_MAX ? at_ps : replay->begin_ps;
     const uint64_t due_ps = FIRST_PS + (at_ps > replay->begin_ps ? at_ps - replay->begin_ps : 0);
     sim_schedule(&replay->sim, &replay->next,
@@ -119,41 +99,6 @@ static void on_next(struct sim *sim, struct sim_event *event)
 
 /* -- Frames of the design -----------------------------------------------------------------------*/
 
-static void print_bytes(const char *who, const uint8_t *bytes, uint32_t count, uint32_t from)
-{
-    printf("  %s, %u bytes, from byte %u:", who, count, from);
-    for (uint32_t i = from; i < count && i < from + 16; i++) {
-        printf(" %02x", bytes[i]);
-    }
-    printf("\n");
-}
-
-static void compare(struct replay *replay, const struct hdl_frame *frame)
-{
-    struct pcap_pkthdr *header;
-    const uint8_t *data;
-    if (replay->golden == NULL || replay->differs != 0) {
-        return;
-    }
-    if (pcap_next_ex(replay->golden, &header, &data) != 1) {
-        replay->differs = replay->taken;
-        printf("frame %" PRIu64 " at %.3f us: the other capture has no more\n", replay->taken,
-               (double)frame->at_ps / PS_PER_US);
-        return;
-    }
-    uint32_t same = 0;
-    while (same < frame->bytes && same < header->caplen && frame->data[same] == data[same]) {
-        same++;
-    }
-    if (same < frame->bytes || same < header->caplen) {
-        replay->differs = replay->taken;
-        printf("frame %" PRIu64 " at %.3f us differs\n", replay->taken,
-               (double)frame->at_ps / PS_PER_US);
-        print_bytes("the design's", frame->data, frame->bytes, same);
-        print_bytes("the other one", data, header->caplen, same);
-    }
-}
-
 static void on_frame(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
 {
     struct replay *replay = CONTAINER_OF(design, struct replay, design);
@@ -163,19 +108,7 @@ static void on_frame(struct sim_design *design, uint32_t port, const struct hdl_
     if (replay->out != NULL) {
         sim_capture_packet(replay->out, frame->at_ps, frame->data, frame->bytes);
     }
-    compare(replay, frame);
-}
-
-/* Frames that the other capture has behind the design's last one. */
-static void compare_end(struct replay *replay)
-{
-    struct pcap_pkthdr *header;
-    const uint8_t *data;
-    if (replay->golden != NULL && replay->differs == 0 &&
-        pcap_next_ex(replay->golden, &header, &data) == 1) {
-        replay->differs = replay->taken + 1;
-        printf("frame %" PRIu64 ": the design sent no more\n", replay->differs);
-    }
+    hdl_compare(&replay->golden, frame->at_ps, frame->data, frame->bytes);
 }
 
 /* -- The run ------------------------------------------------------------------------------------*/
@@ -234,7 +167,7 @@ static int conclude(struct replay *replay, const struct wishes *wishes)
 {
     char error[160];
     const uint64_t broken = hdl_print_violations(&replay->design);
-    compare_end(replay);
+    hdl_compare_end(&replay->golden);
     printf("%" PRIu64 " frames in, %" PRIu64 " out; %" PRIu64 " edges, %.3f us; %" PRIu64
            " rules broken; digest %016" PRIx64 "\n",
            replay->given, replay->taken, replay->design.edges,
@@ -257,7 +190,7 @@ static int conclude(struct replay *replay, const struct wishes *wishes)
         fprintf(stderr, "nonic: %s\n", error);
         return 1;
     }
-    return replay->differs != 0 || (wishes->strict && broken > 0);
+    return replay->golden.differs != 0 || (wishes->strict && broken > 0);
 }
 
 static int replay_with(const struct wishes *wishes, const char *design, const char *in)
@@ -266,8 +199,10 @@ static int replay_with(const struct wishes *wishes, const char *design, const ch
     char error[160];
     const struct hdl_model_ops *ops = hdl_load(design);
     replay.begin_ps = UINT64_MAX;
-    if (ops == NULL || (replay.in = open_capture(in)) == NULL ||
-        (wishes->golden != NULL && (replay.golden = open_capture(wishes->golden)) == NULL)) {
+    replay.golden.name = "the design's frames";
+    if (ops == NULL || (replay.in = hdl_open_capture(in)) == NULL ||
+        (wishes->golden != NULL &&
+         (replay.golden.capture = hdl_open_capture(wishes->golden)) == NULL)) {
         return 1;
     }
     if (wishes->out != NULL) {

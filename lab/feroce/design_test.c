@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A design's frame reaches the receiver, or is counted by the reason why it does not.
- * Method  A model in C that sends frames from a list. Right frames are made by wire/feroce.h and spoilt
- *         in one place each; then each octet of one is changed. FER-138 to FER-140 in the laboratory.
+ * Method  A model in C sends frames from a list. Right frames are made by wire/feroce.h and spoilt
+ *         in one place each; then each octet of one is changed. FER-139 in the laboratory.
  */
 #include <setjmp.h>
 #include <stdarg.h>

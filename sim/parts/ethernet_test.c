@@ -647,7 +647,7 @@ static void test_carried(void **state)
     assert_int_equal(line->frames[1].span.head_ps, line->frames[1].span.tail_ps);
     assert_int_equal(line->fates[3].lost, 1);
     assert_int_equal(line->pauses, 7);
-    assert_int_equal(line->freed, 1); /* Of the pause's own time on the far end's line. */
+    assert_int_equal(line->freed, 1); /* The pause takes time on the far end, too. */
     line_close(line);
 }
 

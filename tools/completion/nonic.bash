@@ -31,6 +31,7 @@ _nonic_options() {
         --write --immediate --local-qpn=number --psn=number --rkey=number --base-address=number --local-ip=address \
         --bind=address --listening-port=number --cm-version=3,2 --force --dry-run ;;
     'hdl build') echo --top=word -I=directory -y=directory -G=word -o=file ;;
+    'hdl compare') echo --frames ;;
     'hdl lab') echo --messages=number --bytes=number --write --loss=number --rate=number --period=number --seed=number \
         --set=word --capture=file --trace=file --strict ;;
     'hdl replay') echo -o=file --compare=file --period=number --rate=number --linger=number --ready=number --gap=number \
@@ -45,7 +46,7 @@ _nonic_commands() {
     lab) echo list show run falsify report --help ;;
     bench) echo connections --help ;;
     feroce) echo board receive ctl --help ;;
-    hdl) echo build lab replay --help ;;
+    hdl) echo build compare lab replay --help ;;
     esac
 }
 
@@ -121,7 +122,7 @@ _nonic_word() {
     'lab list' | 'lab falsify' | 'lab report') _nonic_offer "$typed" "$(_nonic_experiments documents)" ;;
     'lab show' | 'lab run') _nonic_offer "$typed" "$(_nonic_experiments)" ;;
     'feroce ctl') _nonic_offer "$typed" 'tx-meta open close modify' ;;
-    'hdl build' | 'hdl lab' | 'hdl replay') _nonic_files -f "$typed" ;;
+    'hdl build' | 'hdl compare' | 'hdl lab' | 'hdl replay') _nonic_files -f "$typed" ;;
     *) _nonic_offer "$typed" "$(_nonic_commands "$command")" ;;
     esac
 }
