@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define HDL_ABI         1
+#define HDL_ABI         2
 #define HDL_MODEL_ENTRY "nonic_hdl_model" /* The one symbol that a model exports. */
 
 struct hdl_port;
@@ -46,8 +46,9 @@ struct hdl_model_ops {
     void (*reset)(struct hdl_model *model, bool asserted);
     /* A rising edge of clk at now_ps, and the falling one half a period later. */
     void (*step)(struct hdl_model *model, uint64_t now_ps, uint64_t half_period_ps);
-    /* Writes all signals from the next step on, as FST. False: built without, or no such file. */
-    bool (*trace)(struct hdl_model *model, const char *path);
+    /* Writes all signals as FST, of steps from one time on and up to another one. False: it cannot
+     * write the file. Before the first step. */
+    bool (*trace)(struct hdl_model *model, const char *path, uint64_t from_ps, uint64_t to_ps);
     bool (*finished)(const struct hdl_model *model); /* $finish. */
     void (*close)(struct hdl_model *model);
 };

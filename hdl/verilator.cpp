@@ -16,6 +16,7 @@ struct hdl_model {
     VerilatedContext context;
     Vdesign *top;
     VerilatedFstC *waves;
+    uint64_t waves_from_ps, waves_to_ps;
     struct hdl_attached attached;
 };
 
@@ -52,22 +53,26 @@ static void reset_model(struct hdl_model *model, bool asserted)
 // inputs change after it: nonic_axis does so by non-blocking assignments.
 static void step_model(struct hdl_model *model, uint64_t now_ps, uint64_t half_period_ps)
 {
+    const bool waves = model->waves != nullptr && now_ps >= model->waves_from_ps &&
+                       now_ps < model->waves_to_ps;
     model->attached.now_ps = now_ps;
     model->context.time(now_ps);
     model->top->clk = 1;
     model->top->eval();
-    if (model->waves != nullptr) {
+    if (waves) {
         model->waves->dump(now_ps);
     }
     model->top->clk = 0;
     model->top->eval();
-    if (model->waves != nullptr) {
+    if (waves) {
         model->waves->dump(now_ps + half_period_ps);
     }
 }
 
-static bool trace_model(struct hdl_model *model, const char *path)
+static bool trace_model(struct hdl_model *model, const char *path, uint64_t from_ps, uint64_t to_ps)
 {
+    model->waves_from_ps = from_ps;
+    model->waves_to_ps = to_ps;
     model->waves = new VerilatedFstC;
     model->waves->set_time_unit("1ps");
     model->waves->set_time_resolution("1ps");

@@ -24,10 +24,22 @@ const struct hdl_model_ops *hdl_load(const char *path)
     return entry();
 }
 
-bool hdl_trace(struct sim_design *design, const char *path)
+bool hdl_waves_option(struct hdl_waves *waves, int option, const char *value)
 {
-    if (!design->config.ops->trace(design->model, path)) {
-        fprintf(stderr, "nonic: cannot write %s\n", path);
+    switch (option) {
+    case HDL_WAVES_FROM: return hdl_read_number("trace-from", value, 0, 1e12, &waves->from_us);
+    case HDL_WAVES_FOR: return hdl_read_number("trace-for", value, 0, 1e12, &waves->for_us);
+    default: waves->path = value; return true;
+    }
+}
+
+bool hdl_trace(struct sim_design *design, const struct hdl_waves *waves)
+{
+    const uint64_t from_ps = (uint64_t)(waves->from_us * PS_PER_US);
+    if (waves->path != NULL &&
+        !design->config.ops->trace(design->model, waves->path, from_ps,
+                                   from_ps + (uint64_t)(waves->for_us * PS_PER_US))) {
+        fprintf(stderr, "nonic: cannot write %s\n", waves->path);
         return false;
     }
     return true;

@@ -33,8 +33,7 @@ static const char help[] =
     "  --period NS           of the designs' clock, in ns (6.4)\n"
     "  --seed N              of losses, and of registers without reset (1)\n"
     "  --set NAME=VALUE      a parameter of the network or the host; a wrong NAME lists them\n"
-    "  --capture OUT.pcapng  every frame that came to a host or a design\n"
-    "  --trace FILE.fst      all signals of the first design, for GTKWave\n"
+    "  --capture OUT.pcapng  every frame that came to a host or a design\n" HDL_WAVES_HELP
     "  --strict              status 1 if a design breaks a rule of its stream\n";
 
 /* The parameters of FERoCE's machine that mean something here, with values of a plain network. */
@@ -48,7 +47,8 @@ static const struct lab_experiment experiment = {
 struct wishes {
     double messages, bytes, loss, rate_gbps, period_ns, seed;
     bool write, strict;
-    const char *capture, *trace;
+    const char *capture;
+    struct hdl_waves waves;
     const char *settings[LAB_PARAMETERS_MAX];
     uint32_t setting_count;
 };
@@ -146,7 +146,7 @@ static int run_designs(struct lab_run *run, const struct wishes *wishes, int cou
         fprintf(stderr, "nonic: %s\n", run->failure);
         return 1;
     }
-    if (wishes->trace != NULL && !hdl_trace(&machine->nodes[0].design->design, wishes->trace)) {
+    if (!hdl_trace(&machine->nodes[0].design->design, &wishes->waves)) {
         return 1;
     }
     feroce_machine_run(machine);
@@ -166,7 +166,9 @@ static bool read_option(int option, struct wishes *wishes)
     case 'p': return hdl_read_number("period", optarg, 0.1, 1e6, &wishes->period_ns);
     case 's': return hdl_read_number("seed", optarg, 0, 1e15, &wishes->seed);
     case 'c': wishes->capture = optarg; return true;
-    case 't': wishes->trace = optarg; return true;
+    case HDL_WAVES_PATH:
+    case HDL_WAVES_FROM:
+    case HDL_WAVES_FOR: return hdl_waves_option(&wishes->waves, option, optarg);
     case 'S': wishes->strict = true; return true;
     case 'x':
         if (wishes->setting_count == COUNT_OF(wishes->settings)) {
@@ -218,13 +220,17 @@ int hdl_lab(int argc, char **argv)
                                             {"seed", required_argument, NULL, 's'},
                                             {"set", required_argument, NULL, 'x'},
                                             {"capture", required_argument, NULL, 'c'},
-                                            {"trace", required_argument, NULL, 't'},
+                                            HDL_WAVES_OPTIONS,
                                             {"strict", no_argument, NULL, 'S'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     static struct lab_run run;
-    struct wishes wishes = {
-        .messages = 1000, .bytes = 4096, .rate_gbps = 10, .period_ns = 6.4, .seed = 1};
+    struct wishes wishes = {.waves = HDL_WAVES_ALL,
+                            .messages = 1000,
+                            .bytes = 4096,
+                            .rate_gbps = 10,
+                            .period_ns = 6.4,
+                            .seed = 1};
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (option == 'h') {

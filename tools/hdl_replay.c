@@ -36,12 +36,12 @@ static const char help[] =
     "  --rate GBPS              of the line, in Gb/s (10); 0: the line takes no time\n"
     "  --linger US              silence that ends the run (100)\n"
     "  --ready P, --gap P       probabilities: tready in a cycle (1), a gap between two beats (0)\n"
-    "  --seed N                 of registers without reset, and of these two (1)\n"
-    "  --trace FILE.fst         all signals, for GTKWave\n"
+    "  --seed N                 of registers without reset, and of these two (1)\n" HDL_WAVES_HELP
     "  --strict                 status 1 if the design breaks a rule of its stream\n";
 
 struct wishes {
-    const char *out, *golden, *trace;
+    const char *out, *golden;
+    struct hdl_waves waves;
     double period_ns, rate_gbps, linger_us, ready, gap;
     uint64_t seed;
     bool strict;
@@ -150,7 +150,7 @@ static bool open_design(struct replay *replay, const struct hdl_model_ops *ops,
         fprintf(stderr, "nonic: %s has no port 0\n", ops->name);
         return false;
     }
-    return wishes->trace == NULL || hdl_trace(&replay->design, wishes->trace);
+    return hdl_trace(&replay->design, &wishes->waves);
 }
 
 /* Until the design has been silent for `linger_ps`, or has finished. */
@@ -232,7 +232,9 @@ static bool read_option(int option, struct wishes *wishes)
     switch (option) {
     case 'o': wishes->out = optarg; return true;
     case 'c': wishes->golden = optarg; return true;
-    case 't': wishes->trace = optarg; return true;
+    case HDL_WAVES_PATH:
+    case HDL_WAVES_FROM:
+    case HDL_WAVES_FOR: return hdl_waves_option(&wishes->waves, option, optarg);
     case 'S': wishes->strict = true; return true;
     case 'p': return hdl_read_number("period", optarg, 0.1, 1e6, &wishes->period_ns);
     case 'r': return hdl_read_number("rate", optarg, 0, 1000, &wishes->rate_gbps);
@@ -258,12 +260,16 @@ int hdl_replay(int argc, char **argv)
                                             {"ready", required_argument, NULL, 'R'},
                                             {"gap", required_argument, NULL, 'g'},
                                             {"seed", required_argument, NULL, 's'},
-                                            {"trace", required_argument, NULL, 't'},
+                                            HDL_WAVES_OPTIONS,
                                             {"strict", no_argument, NULL, 'S'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    struct wishes wishes = {
-        .period_ns = 6.4, .rate_gbps = 10, .linger_us = 100, .ready = 1, .seed = 1};
+    struct wishes wishes = {.waves = HDL_WAVES_ALL,
+                            .period_ns = 6.4,
+                            .rate_gbps = 10,
+                            .linger_us = 100,
+                            .ready = 1,
+                            .seed = 1};
     int option;
     while ((option = getopt_long(argc, argv, "o:h", options, NULL)) != -1) {
         if (option == 'h') {
