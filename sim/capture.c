@@ -12,7 +12,7 @@
 
 struct sim_capture {
     FILE *file;
-    uint8_t block[PCAPNG_PACKET_BYTES_MAX];
+    uint8_t block[PCAPNG_BYTES_MAX];
 };
 
 struct sim_capture *sim_capture_open(const char *path, enum pcapng_link link, char *error,
@@ -32,11 +32,17 @@ struct sim_capture *sim_capture_open(const char *path, enum pcapng_link link, ch
     return capture;
 }
 
+void sim_capture_commented(struct sim_capture *capture, uint64_t at_ps, const uint8_t *packet,
+                           size_t bytes, const char *comment)
+{
+    const size_t block_bytes = pcapng_encode_bytes(capture->block, at_ps, packet, bytes, comment);
+    fwrite(capture->block, 1, block_bytes, capture->file);
+}
+
 void sim_capture_packet(struct sim_capture *capture, uint64_t at_ps, const uint8_t *packet,
                         size_t bytes)
 {
-    const size_t block_bytes = pcapng_encode_bytes(capture->block, at_ps, packet, bytes);
-    fwrite(capture->block, 1, block_bytes, capture->file);
+    sim_capture_commented(capture, at_ps, packet, bytes, NULL);
 }
 
 bool sim_capture_close(struct sim_capture *capture, char *error, size_t error_bytes)

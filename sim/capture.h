@@ -18,6 +18,9 @@ struct sim_capture *sim_capture_open(const char *path, enum pcapng_link link, ch
                                      size_t error_bytes);
 void sim_capture_packet(struct sim_capture *capture, uint64_t at_ps, const uint8_t *packet,
                         size_t bytes);
+/* With a comment of at most PCAPNG_COMMENT_BYTES_MAX, which readers show with the packet. */
+void sim_capture_commented(struct sim_capture *capture, uint64_t at_ps, const uint8_t *packet,
+                           size_t bytes, const char *comment);
 /* False, and why, if not everything could be written. */
 bool sim_capture_close(struct sim_capture *capture, char *error, size_t error_bytes);
 

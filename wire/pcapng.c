@@ -146,11 +146,16 @@ size_t pcapng_encode_packet(uint8_t *out, uint64_t unix_ns, const struct inet_fl
     return (size_t)(put_block_end(out, at) - out);
 }
 
-size_t pcapng_encode_bytes(uint8_t *out, uint64_t time, const uint8_t *packet, size_t bytes)
+size_t pcapng_encode_bytes(uint8_t *out, uint64_t time, const uint8_t *packet, size_t bytes,
+                           const char *comment)
 {
     const size_t kept_bytes = bytes < PCAPNG_SNAP_BYTES ? bytes : PCAPNG_SNAP_BYTES;
     uint8_t *at = put_packet_head(out, time, kept_bytes, bytes);
     memcpy(at, packet, kept_bytes);
     at = put_padding(at + kept_bytes, kept_bytes);
+    if (comment != NULL) {
+        CHECK(strlen(comment) <= PCAPNG_COMMENT_BYTES_MAX);
+        at = put_word(put_option(at, OPTION_COMMENT, comment, strlen(comment)), OPTION_END);
+    }
     return (size_t)(put_block_end(out, at) - out);
 }

@@ -24,9 +24,11 @@
 #define PCAPNG_TEXT_BYTES_MAX    64
 #define PCAPNG_COMMENT_BYTES_MAX 160
 #define PCAPNG_HEADER_BYTES_MAX  384
-#define PCAPNG_SNAP_BYTES        (INET_HEADERS_BYTES_MAX + BLOCK_PACKET_BYTES_MAX)
+#define PCAPNG_SNAP_BYTES        16384
 /* A block is 28 bytes, the packet, and 4 bytes. */
-#define PCAPNG_PACKET_BYTES_MAX (28 + PCAPNG_SNAP_BYTES + 4)
+#define PCAPNG_PACKET_BYTES_MAX (28 + INET_HEADERS_BYTES_MAX + BLOCK_PACKET_BYTES_MAX + 4)
+/* The same with the longest packet of any format, and a comment. */
+#define PCAPNG_BYTES_MAX (28 + PCAPNG_SNAP_BYTES + 4 + PCAPNG_COMMENT_BYTES_MAX + 4 + 4)
 
 enum pcapng_link {
     PCAPNG_LINK_ETHERNET = 1,
@@ -54,7 +56,10 @@ size_t pcapng_encode_packet(uint8_t *out, uint64_t unix_ns, const struct inet_fl
                             struct inet_variant variant, uint16_t identification,
                             const uint8_t *payload, size_t payload_bytes);
 
-/* The same for a packet in a format of its own. A packet longer than PCAPNG_SNAP_BYTES is cut. */
-size_t pcapng_encode_bytes(uint8_t *out, uint64_t time, const uint8_t *packet, size_t bytes);
+/* The same for a packet in a format of its own, at most PCAPNG_BYTES_MAX. A packet longer than
+ * PCAPNG_SNAP_BYTES is cut. A comment of at most PCAPNG_COMMENT_BYTES_MAX, which readers show with
+ * the packet; NULL: none. */
+size_t pcapng_encode_bytes(uint8_t *out, uint64_t time, const uint8_t *packet, size_t bytes,
+                           const char *comment);
 
 #endif

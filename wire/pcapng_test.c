@@ -169,6 +169,34 @@ static void check_packet(const struct sample *sample)
     free(file);
 }
 
+/* Packets of any format: around the longest, cut beyond it, with comments of all lengths. */
+static void test_bytes(void **state)
+{
+    (void)state;
+    static uint8_t packet[PCAPNG_SNAP_BYTES + 8], file[PCAPNG_BYTES_MAX];
+    for (size_t bytes = PCAPNG_SNAP_BYTES - 9; bytes <= sizeof(packet); bytes++) {
+        for (size_t length = 0; length <= PCAPNG_COMMENT_BYTES_MAX; length += 53) {
+            char comment[PCAPNG_COMMENT_BYTES_MAX + 1] = "";
+            memset(comment, 'c', length);
+            const size_t count =
+                pcapng_encode_bytes(file, 5, packet, bytes, length > 0 ? comment : NULL);
+            const uint8_t *at = file;
+            const struct block block = read_block(&at, file + count);
+            const size_t kept = bytes < PCAPNG_SNAP_BYTES ? bytes : PCAPNG_SNAP_BYTES;
+            assert_in_range(count, 1, PCAPNG_BYTES_MAX);
+            assert_int_equal(load_le32(block.body + 12), kept);
+            assert_int_equal(load_le32(block.body + 16), bytes);
+            const uint8_t *option = block.body + 20 + (kept + 3) / 4 * 4;
+            const uint8_t *end = block.body + block.body_bytes;
+            if (length > 0) {
+                expect_text(read_option(&option, end), 1, comment);
+                assert_int_equal(read_option(&option, end).code, 0);
+            }
+            assert_ptr_equal(option, end);
+        }
+    }
+}
+
 /* All lengths up to beyond the snap length; the payload is a buffer of exactly that size. */
 static void test_packets(void **state)
 {
@@ -205,6 +233,7 @@ static void test_packets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_header),
         cmocka_unit_test(test_packets),
     };

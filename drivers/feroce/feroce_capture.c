@@ -101,7 +101,8 @@ static void write_frame(struct feroce_capture *capture, const struct feroce_fram
     feroce_frame_encode(frame, count, bytes);
     memcpy(bytes + FEROCE_FRAME_HEADERS_BYTES, payload, kept);
     put(capture, block,
-        pcapng_encode_bytes(block, clock_unix_ns(), bytes, FEROCE_FRAME_HEADERS_BYTES + kept));
+        pcapng_encode_bytes(block, clock_unix_ns(), bytes, FEROCE_FRAME_HEADERS_BYTES + kept,
+                            NULL));
 }
 
 void feroce_capture_sent(struct feroce_port *port, const struct inet_flow *flow,
