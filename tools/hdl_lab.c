@@ -16,6 +16,7 @@
 #include "tools/nonic.h"
 
 #define PS_PER_NS   1000.0
+#define PS_PER_MS   1e9
 #define BITS_PER_FS 8e6 /* A byte at 1 Gb/s. */
 
 static const char help[] =
@@ -32,6 +33,7 @@ static const char help[] =
     "  --rate GBPS           of all lines, in Gb/s (10)\n"
     "  --period NS           of the designs' clock, in ns (6.4)\n"
     "  --seed N              of losses, and of registers without reset (1)\n"
+    "  --patience MS         the run ends when nothing was acknowledged for this time (10)\n"
     "  --set NAME=VALUE      a parameter of the network or the host; a wrong NAME lists them\n"
     "  --capture OUT.pcapng  every frame that came to a host or a design\n" HDL_WAVES_HELP
     "  --strict              status 1 if a design breaks a rule of its stream\n";
@@ -45,7 +47,7 @@ static const struct lab_experiment experiment = {
 };
 
 struct wishes {
-    double messages, bytes, loss, rate_gbps, period_ns, seed;
+    double messages, bytes, loss, rate_gbps, period_ns, seed, patience_ms;
     bool write, strict;
     const char *capture;
     struct hdl_waves waves;
@@ -61,6 +63,7 @@ static struct feroce_setup setup_of(struct lab_run *run, const struct wishes *wi
     setup.timing.cycle_ps = (uint64_t)(wishes->period_ns * PS_PER_NS);
     setup.line.wire.byte_fs = (uint64_t)(BITS_PER_FS / wishes->rate_gbps);
     setup.board_line = setup.line;
+    setup.patience_ps = (uint64_t)(wishes->patience_ms * PS_PER_MS);
     return setup;
 }
 
@@ -165,6 +168,7 @@ static bool read_option(int option, struct wishes *wishes)
     case 'r': return hdl_read_number("rate", optarg, 0.001, 1000, &wishes->rate_gbps);
     case 'p': return hdl_read_number("period", optarg, 0.1, 1e6, &wishes->period_ns);
     case 's': return hdl_read_number("seed", optarg, 0, 1e15, &wishes->seed);
+    case 'P': return hdl_read_number("patience", optarg, 0.001, 1e6, &wishes->patience_ms);
     case 'c': wishes->capture = optarg; return true;
     case HDL_WAVES_PATH:
     case HDL_WAVES_FROM:
@@ -218,6 +222,7 @@ int hdl_lab(int argc, char **argv)
                                             {"rate", required_argument, NULL, 'r'},
                                             {"period", required_argument, NULL, 'p'},
                                             {"seed", required_argument, NULL, 's'},
+                                            {"patience", required_argument, NULL, 'P'},
                                             {"set", required_argument, NULL, 'x'},
                                             {"capture", required_argument, NULL, 'c'},
                                             HDL_WAVES_OPTIONS,
@@ -230,7 +235,8 @@ int hdl_lab(int argc, char **argv)
                             .bytes = 4096,
                             .rate_gbps = 10,
                             .period_ns = 6.4,
-                            .seed = 1};
+                            .seed = 1,
+                            .patience_ms = 10};
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (option == 'h') {

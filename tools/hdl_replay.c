@@ -102,11 +102,13 @@ static void on_next(struct sim *sim, struct sim_event *event)
 static void on_frame(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
 {
     struct replay *replay = CONTAINER_OF(design, struct replay, design);
-    (void)port;
     replay->taken++;
     replay->last_ps = frame->at_ps;
     if (replay->out != NULL) {
-        sim_capture_packet(replay->out, frame->at_ps, frame->data, frame->bytes);
+        char comment[64];
+        snprintf(comment, sizeof(comment), "port %u, tx_packet %" PRIu64 ", edge %" PRIu64, port,
+                 hdl_port_counters(design->ports[port])->sent_frames, design->edges);
+        sim_capture_commented(replay->out, frame->at_ps, frame->data, frame->bytes, comment);
     }
     hdl_compare(&replay->golden, frame->at_ps, frame->data, frame->bytes);
 }

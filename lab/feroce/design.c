@@ -153,7 +153,6 @@ static void on_design_frame(struct sim_design *of, uint32_t port, const struct h
     struct feroce_design *design = CONTAINER_OF(of, struct feroce_design, design);
     struct feroce_node *node = design->node;
     struct feroce_packet_on_line *packet = feroce_take_packet(node->machine);
-    (void)port;
     const enum feroce_stray stray = read_frame(design, frame, packet);
     if (stray != FEROCE_STRAYS) {
         design->strays[stray]++;
@@ -161,6 +160,8 @@ static void on_design_frame(struct sim_design *of, uint32_t port, const struct h
         return;
     }
     feroce_seal(packet);
+    packet->from_design = true;
+    packet->wave = (uint32_t)hdl_port_counters(of->ports[port])->sent_frames;
     if (packet->is_data) {
         note_data(design, packet, frame);
     }
@@ -207,10 +208,15 @@ static void on_frame(struct sim_port *port, struct sim_frame *line_frame)
     struct feroce_packet_on_line *packet =
         CONTAINER_OF(line_frame, struct feroce_packet_on_line, frame);
     uint8_t bytes[FEROCE_PACKET_BYTES_MAX];
-    feroce_note_arrival(node->machine, packet);
     const struct hdl_frame frame = {
         .at_ps = node->sim->now_ps, .data = bytes, .bytes = feroce_packet_encode(packet, bytes)};
-    node->design->refused += !sim_design_push(&node->design->design, 0, &frame);
+    packet->from_design = false;
+    if (sim_design_push(&node->design->design, 0, &frame)) {
+        packet->wave = ++node->design->taken;
+    } else {
+        node->design->refused++;
+    }
+    feroce_note_arrival(node->machine, packet);
     if (packet->has_icrc) {
         note_answer(node->design, packet);
     }

@@ -30,6 +30,7 @@ struct feroce_design {
     struct sim_design design;
     struct psn acked, next; /* The oldest that is not acknowledged; behind the last one sent. */
     uint64_t strays[FEROCE_STRAYS];
+    uint32_t taken;                   /* Packets to the design for which there was room. */
     uint64_t refused;                 /* Packets to the design for which its port had no room. */
     uint32_t icrc_found, icrc_wanted; /* The first wrong one. */
 };

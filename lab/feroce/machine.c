@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lab/feroce/machine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "sim/meter.h"
-
-/* A world without an acknowledgement for this time ends. */
-#define PATIENCE_PS (UINT64_C(100) * 1000 * 1000 * 1000)
 
 struct feroce_progress {
     uint64_t acks, since_ps;
@@ -24,6 +22,7 @@ struct feroce_packet_on_line *feroce_take_packet(struct feroce_machine *machine)
     packet->is_data = packet->resent = packet->is_last = false;
     packet->has_icrc = true;
     packet->payload_bytes = 0;
+    packet->wave = 0;
     return packet;
 }
 
@@ -81,7 +80,12 @@ static void capture(struct feroce_machine *machine, const struct feroce_packet_o
 {
     uint8_t bytes[FEROCE_PACKET_BYTES_MAX];
     const uint32_t count = feroce_packet_encode(packet, bytes);
-    sim_capture_packet(machine->capture, machine->sim.now_ps, bytes, count);
+    char comment[64];
+    snprintf(comment, sizeof(comment), "design %u, %s %u",
+             packet->from_design ? packet->from : packet->to,
+             packet->from_design ? "tx_packet" : "rx_packet", packet->wave);
+    sim_capture_commented(machine->capture, machine->sim.now_ps, bytes, count,
+                          packet->wave != 0 ? comment : NULL);
 }
 
 void feroce_note_arrival(struct feroce_machine *machine, const struct feroce_packet_on_line *packet)
@@ -301,7 +305,7 @@ static bool stands_still(const struct feroce_machine *machine, struct feroce_pro
     if (machine->receiver.start_ps == 0 || acks != progress->acks) {
         *progress = (struct feroce_progress){acks, now_ps};
     }
-    return now_ps - progress->since_ps > PATIENCE_PS ||
+    return now_ps - progress->since_ps > machine->setup.patience_ps ||
            (machine->load.until_ps == 0 && most / 4 > machine->load.messages);
 }
 
@@ -314,7 +318,8 @@ void feroce_machine_run(struct feroce_machine *machine)
         if (machine->load.until_ps != 0 && now_ps >= machine->load.until_ps) {
             break;
         }
-        const bool looks = (++steps & 1023) == 0 || now_ps - progress.since_ps > PATIENCE_PS;
+        const bool looks =
+            (++steps & 1023) == 0 || now_ps - progress.since_ps > machine->setup.patience_ps;
         if (looks && stands_still(machine, &progress)) {
             break;
         }

@@ -26,6 +26,8 @@ struct feroce_packet_on_line {
     bool is_data, resent, is_last;
     uint32_t index; /* The queue pair's. */
     struct psn psn;
+    uint32_t wave; /* The number by which a design's waves name it; 0: none do. */
+    bool from_design;
     uint8_t headers[NIC_HEADERS_BYTES_MAX]; /* From the BTH on. */
     uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
 };

@@ -3,8 +3,9 @@
 
 #include "lab/feroce/experiments.h"
 
-#define PS_PER_NS 1000.0
-#define RECEIVES  64u /* Section 4: num_buf. */
+#define PS_PER_NS   1000.0
+#define RECEIVES    64u                                    /* Section 4: num_buf. */
+#define PATIENCE_PS (UINT64_C(100) * 1000 * 1000 * SIM_NS) /* Our choice. */
 
 static const struct {
     uint64_t cycle_ps, byte_fs;
@@ -126,6 +127,7 @@ static struct feroce_setup common(struct lab_run *run, enum feroce_speed speed)
         .host_ps = ns(run, "host_ns"),
         .coalesce = whole(run, "coalesce"),
         .receives = RECEIVES,
+        .patience_ps = PATIENCE_PS,
         .rnr_code = 8,
         .flip = (enum feroce_flip)whole(run, "flip"),
     };

@@ -63,6 +63,7 @@ struct feroce_setup {
     uint8_t rnr_code;
     bool keeps; /* The receiver keeps packets behind a lost one. */
     enum feroce_flip flip;
+    uint64_t patience_ps; /* A world without an acknowledgement for this time ends. */
     /* Boards that are hardware designs, by number; NULL: the board is the laboratory's. */
     const struct hdl_model_ops *designs[FEROCE_SENDERS_MAX];
 };

@@ -33,7 +33,7 @@ _nonic_options() {
     'hdl build') echo --top=word -I=directory -y=directory -G=word -o=file ;;
     'hdl compare') echo --frames ;;
     'hdl lab') echo --messages=number --bytes=number --write --loss=number --rate=number --period=number --seed=number \
-        --set=word --capture=file --trace=file --trace-from=number --trace-for=number --strict ;;
+        --patience=number --set=word --capture=file --trace=file --trace-from=number --trace-for=number --strict ;;
     'hdl replay') echo -o=file --compare=file --period=number --rate=number --linger=number --ready=number --gap=number \
         --seed=number --trace=file --trace-from=number --trace-for=number --strict ;;
     esac
