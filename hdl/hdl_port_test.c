@@ -126,11 +126,12 @@ static void expect_broken(enum hdl_rule rule, uint64_t at_ps)
 
 /* -- Rules --------------------------------------------------------------------------------------*/
 
+/* FER-118, FER-119: every length of the last beat, and longer frames. FER-123: the padding. */
 static void test_frames(void **state)
 {
     (void)state;
     set_up(&plain);
-    for (uint32_t bytes = 1; bytes <= 1518; bytes += 37) {
+    for (uint32_t bytes = 1; bytes <= 1518; bytes += bytes < 300 ? 1 : 37) {
         send_frame(bytes);
         rest();
         expect_frame(bytes);
@@ -169,7 +170,7 @@ static void test_keep(void **state)
     }
 }
 
-/* H2: while ready is low, a beat is withdrawn, and changes in each of its signals. */
+/* H2, FER-121: while ready is low, a beat is withdrawn, and changes in each of its signals. */
 static void test_waiting(void **state)
 {
     (void)state;
@@ -201,8 +202,8 @@ static void test_waiting(void **state)
     assert_int_equal(hdl_port_counters(bench.port)->rules[HDL_UNSTABLE], 0);
 }
 
-/* H2: valid in reset, from its second edge on. H11: the frame in progress is lost and counted, in
- * both directions. */
+/* H2: valid in reset, from its second edge on. H11, FER-125: the frame in progress is lost and
+ * counted, in both directions. */
 static void test_reset(void **state)
 {
     (void)state;
@@ -246,7 +247,7 @@ static void test_late(void **state)
     assert_true(hdl_port_pull(bench.port, &frame)); /* It was a warning. */
 }
 
-/* H11: frames that are too long or that the design calls bad: each is counted
+/* H11, FER-122, FER-124: frames that are too long or that the design calls bad: each is counted
  * and not delivered, and the good ones between them are. */
 static void test_bad_frames(void **state)
 {
@@ -310,7 +311,8 @@ static double rate_of(const struct hdl_port_config *config, uint32_t bytes)
     return 8e3 * FRAMES * bytes / (double)(frame.at_ps - first_ps);
 }
 
-/* H9: 1,514 bytes of stream take 1,538 on the line; 60 take 84; a line that is twice as slow. */
+/* H9, FER-128: 1,514 bytes of stream take 1,538 on the line; 60 take 84; a line that is twice as
+ * slow. */
 static void test_line(void **state)
 {
     (void)state;
@@ -338,7 +340,7 @@ static void test_leaving(void **state)
     assert_int_equal(frame.at_ps, begin_ps + (8 + 64) * 800);
 }
 
-/* FER-153: what comes at t is seen at the first edge after t. */
+/* FER-153, FER-132: what comes at t is seen at the first edge after t. */
 static void test_strictly_after(void **state)
 {
     (void)state;
@@ -391,6 +393,36 @@ static void test_towards(void **state)
     assert_int_equal(bench.out.m_keep[0], 0x0f);
 }
 
+/* The gaps in a frame to the design, one bit for each cycle; a frame of the design's own may be
+ * sent meanwhile. */
+static uint64_t gaps_of(const struct hdl_port_config *config, bool sends)
+{
+    static const uint8_t bytes[400];
+    uint64_t valid = 0;
+    set_up(config);
+    assert_true(hdl_port_push(bench.port, &(struct hdl_frame){.data = bytes, .bytes = 400}));
+    bench.in.m_ready = true;
+    for (uint32_t i = 0; i < 64; i++) {
+        drive(sends, 0, ALL_BYTES, false);
+        valid |= (uint64_t)bench.out.m_valid << i;
+    }
+    return valid;
+}
+
+/* FER-127, FER-154: what one direction draws does not depend on the other one; a seed does. */
+static void test_streams(void **state)
+{
+    (void)state;
+    struct hdl_port_config config = plain;
+    config.gap_ppm = config.ready_ppm = 500000;
+    const uint64_t alone = gaps_of(&config, false);
+    assert_true(gaps_of(&config, true) == alone);
+    config.ready_ppm = 1000000;
+    assert_true(gaps_of(&config, true) == alone);
+    config.seed++;
+    assert_true(gaps_of(&config, false) != alone);
+}
+
 /* Frames that began between two times. */
 static uint64_t begun_until(uint64_t until_ps)
 {
@@ -429,8 +461,8 @@ static void test_numbers(void **state)
     }
 }
 
-/* H10: a pause of 100 quanta at 10 Gb/s holds frames back for 5.12 us, and no longer; a class that
- * the port does not heed holds nothing back, but its wire tells. */
+/* H10, FER-126: a pause of 100 quanta at 10 Gb/s holds frames back for 5.12 us, and no longer; a
+ * class that the port does not heed holds nothing back, but its wire tells. */
 static void test_pause(void **state)
 {
     (void)state;
@@ -484,13 +516,14 @@ static void test_configuration(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames),  cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_waiting), cmocka_unit_test(test_reset),
-        cmocka_unit_test(test_late),    cmocka_unit_test(test_bad_frames),
-        cmocka_unit_test(test_texts),   cmocka_unit_test(test_line),
-        cmocka_unit_test(test_leaving), cmocka_unit_test(test_strictly_after),
-        cmocka_unit_test(test_towards), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_pause),   cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_frames),        cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_waiting),       cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_late),          cmocka_unit_test(test_bad_frames),
+        cmocka_unit_test(test_texts),         cmocka_unit_test(test_line),
+        cmocka_unit_test(test_leaving),       cmocka_unit_test(test_strictly_after),
+        cmocka_unit_test(test_towards),       cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_configuration),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     free(bench.memory);

@@ -1,8 +1,11 @@
-/* SPDX-License-Identifier: BSD-2-Clause  Goal    Whatever the width, the pattern of ready and of
- * valid, and the lengths of frames: every frame arrives on the other side, once, in order, with
- * every byte; the port breaks no rule (H1). Method  Random frames both ways, through a design that
- * is a second, plain reading of the rules: it sends what it has and keeps what it gets. A cut of
- * one byte's keep must be found. / */
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Goal    Whatever the width, the pattern of ready and of valid, and the lengths of frames: every
+ *         frame arrives on the other side, once, in order, with every byte; the port breaks no rule
+ *         (H1). FER-118, FER-120, FER-121.
+ * Method  Random frames both ways, through a design that is a second, plain reading of the rules:
+ *         it sends what it has and keeps what it gets. A cut of one byte's keep must be found.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

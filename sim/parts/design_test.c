@@ -158,7 +158,8 @@ static void test_round(void **state)
     wants_number = 0;
 }
 
-/* 322.265625 MHz has no whole period in ps: the millionth edge is where it belongs to the ps. */
+/* FER-131: 322.265625 MHz has no whole period in ps: the millionth edge is where it belongs to
+ * the ps. */
 static void test_edges(void **state)
 {
     (void)state;
@@ -178,6 +179,7 @@ static void expect_refused(const struct hdl_model_ops *ops, const char *says)
     }
 }
 
+/* FER-134: a design of another nonic, and ports that do not fit. */
 static void test_refused(void **state)
 {
     (void)state;
