@@ -233,6 +233,7 @@ static const struct lab_claim claims[] = {
     {.id = "FER-A8.two",
      .reference = LAB_PREDICTED,
      .ground = LAB_MECHANISM,
+     .given = "FER-A8.alone",
      .source = "OC: two boards fill each other's bubbles, which contradicts the slides",
      .broken_by = "rival_extra=71 rival_bubble=0",
      .because = "a gap on every line cannot be filled"},

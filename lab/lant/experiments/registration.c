@@ -194,6 +194,7 @@ static const struct lab_claim registration_claims[] = {
     {.id = "LNI-E1.far",
      .reference = LAB_IN_WORDS,
      .ground = LAB_MECHANISM,
+     .given = "LNI-A25 LNI-A7",
      .source =
          "6.4: more benefit as the distance increases; ARCS2019: even higher improvement over "
          "longer distances; OC: by one per cent at least",
