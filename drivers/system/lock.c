@@ -25,13 +25,26 @@ static long membarrier(int command)
     return syscall(SYS_membarrier, command, 0, 0);
 }
 
+/* The runtime of a program's ThreadSanitizer; NULL: the program has none. */
+extern void __tsan_init(void) __attribute__((weak));
+
+/* ThreadSanitizer sees calls of the C library, and not that a thread holds the lock by bias: it
+ * would call a right program's use of our memory a race. If it has compiled us, it sees all. */
+static bool races_are_noted(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return false;
+#else
+    return __tsan_init != NULL;
+#endif
+}
+
 void lock_init(struct lock *lock)
 {
     *lock = (struct lock){.seat = NULL};
-    /* The fast way does not look whether MemorySanitizer is there, so programs with it have the
-     * mutex alone. */
-    lock->may_be_biased =
-        !initialised_is_noted() && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    /* The fast way does not look whether MemorySanitizer is there, either. */
+    lock->may_be_biased = !initialised_is_noted() && !races_are_noted() &&
+                          membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     /* The lock is held for a short time only: to spin a little costs less than to sleep. */
