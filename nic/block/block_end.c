@@ -42,9 +42,10 @@ void block_withdraw(struct qp *qp)
     }
 }
 
+/* A queue pair that is in the error state already may have lost its last words just now. */
 void block_enter_error(struct qp *qp)
 {
-    if (qp->state != QP_ERR) {
+    if (qp->state != QP_ERR || !qp->last_words) {
         qp_enter_error(qp);
         block_withdraw(qp);
     }

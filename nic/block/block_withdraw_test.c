@@ -215,6 +215,12 @@ static void data_is_judged_as_it_leaves(void **state)
     assert_int_equal(answer.answer.records[0].state, BLOCK_STATE_REFUSED);
     assert_int_equal(block_judge(&answer, BENCH_MTU), BLOCK_CONSISTENT);
     assert_int_equal(bench->qp->state, QP_ERR);
+    assert_true(bench->qp->last_words && bench->qp->block->answer.session);
+    /* Its program puts it into the error state again: it repeats no refusal any more. */
+    const struct qp_attributes error = {.state = QP_ERR};
+    assert_int_equal(qp_modify(bench->qp, &error, QP_ATTR_STATE, bench->now), STATUS_OK);
+    assert_false(bench->qp->last_words || bench->qp->block->answer.session);
+    block_streams_check(bench->qp);
     end(bench);
 }
 
