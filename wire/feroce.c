@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "wire/icrc.h"
-#include "wire/roce.h"
 
 #define QPN_BITS 0xffffffu
 
@@ -188,17 +186,6 @@ bool feroce_cm_1_decode(const uint8_t *bytes, size_t count, struct feroce_cm_1 *
     return true;
 }
 
-/* RFC 1071, of an even number of bytes. */
-static uint16_t internet_checksum(const uint8_t *bytes, size_t count)
-{
-    uint32_t sum = 0;
-    for (size_t i = 0; i < count; i += 2) {
-        sum += load_be16(bytes + i);
-    }
-    sum = (sum & 0xffff) + (sum >> 16);
-    return (uint16_t) ~(sum + (sum >> 16));
-}
-
 void feroce_frame_encode(const struct feroce_frame *frame, size_t udp_payload_bytes,
                          uint8_t out[FEROCE_FRAME_HEADERS_BYTES])
 {
@@ -216,28 +203,8 @@ void feroce_frame_encode(const struct feroce_frame *frame, size_t udp_payload_by
     ip[9] = 17;
     store_be32(ip + 12, frame->source_ip);
     store_be32(ip + 16, frame->destination_ip);
-    store_be16(ip + 10, internet_checksum(ip, INET_IPV4_BYTES));
+    store_be16(ip + 10, inet_checksum(inet_sum(0, ip, INET_IPV4_BYTES)));
     store_be16(udp, frame->source_port);
     store_be16(udp + 2, frame->destination_port);
     store_be16(udp + 4, (uint16_t)(INET_UDP_BYTES + udp_payload_bytes));
-}
-
-struct inet_flow feroce_flow(uint32_t source_ip, uint16_t source_port, uint32_t destination_ip,
-                             uint16_t destination_port)
-{
-    struct inet_flow flow = {.source_port = source_port, .destination_port = destination_port};
-    flow.source[10] = flow.source[11] = 0xff;
-    flow.destination[10] = flow.destination[11] = 0xff;
-    store_be32(flow.source + 12, source_ip);
-    store_be32(flow.destination + 12, destination_ip);
-    return flow;
-}
-
-uint32_t feroce_icrc(const struct inet_flow *flow, uint16_t identification, const uint8_t *headers,
-                     size_t header_bytes, const uint8_t *payload, size_t payload_bytes)
-{
-    const size_t bytes = header_bytes + payload_bytes + ROCE_ICRC_BYTES;
-    const uint32_t crc =
-        icrc_packet(icrc_prefix(flow, identification, bytes), headers, header_bytes);
-    return icrc_finish(icrc_extend(crc, payload, payload_bytes));
 }

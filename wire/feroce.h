@@ -120,13 +120,4 @@ struct feroce_frame {
 void feroce_frame_encode(const struct feroce_frame *frame, size_t udp_payload_bytes,
                          uint8_t out[FEROCE_FRAME_HEADERS_BYTES]);
 
-/* The flow of two IPv4 addresses, as inet.h and icrc.h want it. */
-struct inet_flow feroce_flow(uint32_t source_ip, uint16_t source_port, uint32_t destination_ip,
-                             uint16_t destination_port);
-
-/* The ICRC of a packet from its BTH on, without ICRC, as 2.3 says; to be stored little-endian. The
- * payload is apart: it may stay where it is. */
-uint32_t feroce_icrc(const struct inet_flow *flow, uint16_t identification, const uint8_t *headers,
-                     size_t header_bytes, const uint8_t *payload, size_t payload_bytes);
-
 #endif

@@ -317,9 +317,9 @@ static size_t make_frame(const struct feroce_frame *frame, const struct roce_pac
 {
     uint8_t *roce = out + FEROCE_FRAME_HEADERS_BYTES;
     const size_t headers = roce_encode_headers(packet, roce);
-    const struct inet_flow flow = feroce_flow(frame->source_ip, frame->source_port,
-                                              frame->destination_ip, frame->destination_port);
-    const uint32_t icrc = feroce_icrc(&flow, frame->identification, roce, headers, payload, 16);
+    const struct inet_flow flow = inet_flow_ipv4(frame->source_ip, frame->source_port,
+                                                 frame->destination_ip, frame->destination_port);
+    const uint32_t icrc = icrc_compute(&flow, frame->identification, roce, headers, payload, 16);
     memcpy(roce + headers, payload, 16);
     store_le32(roce + headers + 16, icrc);
     feroce_frame_encode(frame, headers + 16 + 4, out);
@@ -403,26 +403,27 @@ static void test_icrc_masks(void **state)
     (void)state;
     uint8_t bytes[256];
     const size_t count = octets(packets[1].text, bytes);
-    const struct inet_flow flow = feroce_flow(BOARD, FEROCE_PORT_DATA_FROM, HOST, ROCE_UDP_PORT);
+    const struct inet_flow flow = inet_flow_ipv4(BOARD, FEROCE_PORT_DATA_FROM, HOST, ROCE_UDP_PORT);
     const uint32_t right = load_le32(bytes + count - 4);
     const uint8_t *bth = bytes + 28;
-    assert_int_equal(feroce_icrc(&flow, 0, bth, 28, bth + 28, 16), right);
-    assert_int_equal(icrc_finish(icrc_extend(icrc_begin(&flow, 0, count - 28, bth), bth + 12, 32)),
+    assert_int_equal(icrc_compute(&flow, 0, bth, 28, bth + 28, 16), right);
+    assert_int_equal(icrc_finish(icrc_extend(
+                         icrc_packet(icrc_prefix(&flow, 0, count - 28), bth, 12), bth + 12, 32)),
                      right);
     for (size_t at = 28; at < count - 4; at++) {
         bytes[at] ^= 0x10;
-        assert_int_equal(feroce_icrc(&flow, 0, bth, 28, bth + 28, 16) == right, at == 32);
+        assert_int_equal(icrc_compute(&flow, 0, bth, 28, bth + 28, 16) == right, at == 32);
         bytes[at] ^= 0x10;
     }
     /* The headers in front of the BTH are given as a flow, identification and size. */
     for (int bit = 0; bit < 16; bit++) {
         struct inet_flow other = flow;
-        assert_true(feroce_icrc(&flow, (uint16_t)(1 << bit), bth, 28, bth + 28, 16) != right);
+        assert_true(icrc_compute(&flow, (uint16_t)(1 << bit), bth, 28, bth + 28, 16) != right);
         other.source_port ^= (uint16_t)(1 << bit);
-        assert_true(feroce_icrc(&other, 0, bth, 28, bth + 28, 16) != right);
+        assert_true(icrc_compute(&other, 0, bth, 28, bth + 28, 16) != right);
         other = flow;
         other.destination[12 + bit / 4] ^= (uint8_t)(1 << bit % 4);
-        assert_true(feroce_icrc(&other, 0, bth, 28, bth + 28, 16) != right);
+        assert_true(icrc_compute(&other, 0, bth, 28, bth + 28, 16) != right);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <isa-l/crc.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "wire/roce.h"
 
 enum {
@@ -55,12 +56,6 @@ uint32_t icrc_remembered_prefix(struct icrc_memo *memo, const struct inet_flow *
     return memo->entries[at].prefix;
 }
 
-uint32_t icrc_begin(const struct inet_flow *flow, uint16_t identification, size_t udp_payload_bytes,
-                    const uint8_t bth[12])
-{
-    return icrc_packet(icrc_prefix(flow, identification, udp_payload_bytes), bth, ROCE_BTH_BYTES);
-}
-
 uint32_t icrc_extend(uint32_t crc, const void *bytes, size_t count)
 {
     return crc32_gzip_refl(crc, bytes, count);
@@ -69,6 +64,15 @@ uint32_t icrc_extend(uint32_t crc, const void *bytes, size_t count)
 uint32_t icrc_finish(uint32_t crc)
 {
     return crc;
+}
+
+uint32_t icrc_compute(const struct inet_flow *flow, uint16_t identification, const uint8_t *headers,
+                      size_t header_bytes, const uint8_t *payload, size_t payload_bytes)
+{
+    const size_t bytes = header_bytes + payload_bytes + ROCE_ICRC_BYTES;
+    const uint32_t crc =
+        icrc_packet(icrc_prefix(flow, identification, bytes), headers, header_bytes);
+    return icrc_finish(icrc_extend(crc, payload, payload_bytes));
 }
 
 /* -- The identification behind a difference -----------------------------------------------------
@@ -124,4 +128,16 @@ bool icrc_solve_identification(uint32_t difference, size_t udp_payload_bytes, ui
     }
     *identification = assumed ^ __builtin_bswap16((uint16_t)difference);
     return true;
+}
+
+bool icrc_explain(const struct inet_flow *flow, const uint8_t *packet, size_t bytes,
+                  uint16_t *identification)
+{
+    if (bytes < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
+        return false;
+    }
+    const size_t covered = bytes - ROCE_ICRC_BYTES;
+    const uint32_t difference =
+        load_le32(packet + covered) ^ icrc_compute(flow, 0, packet, covered, NULL, 0);
+    return icrc_solve_identification(difference, bytes, 0, identification);
 }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/prng.h"
 #include "wire/icrc.h"
 
@@ -40,7 +41,8 @@ static size_t payload_bytes_of(const struct sample *sample)
 static uint32_t icrc_of(const struct sample *sample)
 {
     const uint32_t crc =
-        icrc_begin(&sample->flow, sample->identification, payload_bytes_of(sample), sample->bth);
+        icrc_packet(icrc_prefix(&sample->flow, sample->identification, payload_bytes_of(sample)),
+                    sample->bth, 12);
     return icrc_finish(icrc_extend(crc, sample->rest, sample->rest_bytes));
 }
 
@@ -170,7 +172,8 @@ static void test_pieces(void **state)
         struct sample sample;
         randomize(&sample, &prng, round % 2 == 0);
         uint32_t crc =
-            icrc_begin(&sample.flow, sample.identification, payload_bytes_of(&sample), sample.bth);
+            icrc_packet(icrc_prefix(&sample.flow, sample.identification, payload_bytes_of(&sample)),
+                        sample.bth, 12);
         for (size_t at = 0; at < sample.rest_bytes;) {
             const size_t piece = prng_below(&prng, sample.rest_bytes - at + 1);
             crc = icrc_extend(crc, sample.rest + at, piece);
@@ -258,8 +261,10 @@ static uint32_t difference_of(uint16_t one, uint16_t other, const uint8_t *paylo
 {
     const struct inet_flow flow = {.destination = {[10] = 0xff, 0xff, 127, 0, 0, 1}};
     const size_t rest_bytes = bytes - 16;
-    const uint32_t a = icrc_extend(icrc_begin(&flow, one, bytes, payload), payload, rest_bytes);
-    const uint32_t b = icrc_extend(icrc_begin(&flow, other, bytes, payload), payload, rest_bytes);
+    const uint32_t a =
+        icrc_extend(icrc_packet(icrc_prefix(&flow, one, bytes), payload, 12), payload, rest_bytes);
+    const uint32_t b = icrc_extend(icrc_packet(icrc_prefix(&flow, other, bytes), payload, 12),
+                                   payload, rest_bytes);
     return icrc_finish(a) ^ icrc_finish(b);
 }
 
@@ -319,6 +324,36 @@ static void test_accepts_nothing_else(void **state)
     assert_in_range(accepted, 5, 35);
 }
 
+/* A whole packet: its identification is found; none if a bit is flipped, or if it is too short. */
+static void test_explain(void **state)
+{
+    (void)state;
+    struct prng prng;
+    prng_init(&prng, 6);
+
+    for (uint32_t round = 0; round < 20000; round++) {
+        struct sample sample;
+        randomize(&sample, &prng, true);
+        uint8_t packet[sizeof(sample.bth) + REST_BYTES_MAX + 4];
+        const size_t covered = sizeof(sample.bth) + sample.rest_bytes;
+        memcpy(packet, sample.bth, sizeof(sample.bth));
+        memcpy(packet + sizeof(sample.bth), sample.rest, sample.rest_bytes);
+        store_le32(packet + covered, icrc_of(&sample));
+        assert_int_equal(icrc_compute(&sample.flow, sample.identification, packet, 12, packet + 12,
+                                      covered - 12),
+                         icrc_of(&sample));
+        uint16_t found = 0;
+        assert_true(icrc_explain(&sample.flow, packet, covered + 4, &found));
+        assert_int_equal(found, sample.identification);
+        const uint32_t bit = (uint32_t)prng_below(&prng, 8 * (covered + 4));
+        if (bit / 8 != 4) { /* Masked. */
+            packet[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            assert_false(icrc_explain(&sample.flow, packet, covered + 4, &found));
+        }
+        assert_false(icrc_explain(&sample.flow, packet, prng_below(&prng, 16), &found));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_masked_and_covered_bits_of_the_bth),
         cmocka_unit_test(test_solves_every_length),
         cmocka_unit_test(test_accepts_nothing_else),
+        cmocka_unit_test(test_explain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

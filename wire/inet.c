@@ -66,6 +66,17 @@ void inet_group_stand_in(const uint8_t group[16], uint8_t stand_in[16])
     store_be32(stand_in + 12, UINT32_C(239) << 24 | ((hash ^ hash >> 24) & 0xffffff));
 }
 
+struct inet_flow inet_flow_ipv4(uint32_t source_ip, uint16_t source_port, uint32_t destination_ip,
+                                uint16_t destination_port)
+{
+    struct inet_flow flow = {.source_port = source_port, .destination_port = destination_port};
+    memcpy(flow.source, ipv4_mapped_prefix, sizeof(ipv4_mapped_prefix));
+    memcpy(flow.destination, ipv4_mapped_prefix, sizeof(ipv4_mapped_prefix));
+    store_be32(flow.source + 12, source_ip);
+    store_be32(flow.destination + 12, destination_ip);
+    return flow;
+}
+
 static const uint8_t alias_prefix[12] = {0xfe, 0x80, [10] = 0x5e, [11] = 0xfe};
 
 /* `to` gets the last four bytes of `from`, which begin with 127, behind `prefix`. */
@@ -137,9 +148,7 @@ size_t inet_encode_invariant(uint8_t *out, const struct inet_flow *flow, uint16_
     return ip_bytes + INET_UDP_BYTES;
 }
 
-/* Sum of big-endian 16-bit words, an odd last byte counted as the upper half of one. 64 bits hold
- * the carries of far more than 65,535 bytes. */
-static uint64_t sum_words(uint64_t sum, const uint8_t *bytes, size_t count)
+uint64_t inet_sum(uint64_t sum, const uint8_t *bytes, size_t count)
 {
     size_t at = 0;
     for (; at + 1 < count; at += 2) {
@@ -148,8 +157,7 @@ static uint64_t sum_words(uint64_t sum, const uint8_t *bytes, size_t count)
     return at < count ? sum + ((uint64_t)bytes[at] << 8) : sum;
 }
 
-/* The Internet checksum: the complement of the one's complement sum. */
-static uint16_t checksum(uint64_t sum)
+uint16_t inet_checksum(uint64_t sum)
 {
     while (sum > 0xffff) {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -162,17 +170,17 @@ static uint16_t checksum(uint64_t sum)
 static uint16_t udp_ipv6_checksum(const uint8_t *ip, const uint8_t *payload, size_t payload_bytes)
 {
     uint64_t sum = PROTOCOL_UDP + INET_UDP_BYTES + payload_bytes;
-    sum = sum_words(sum, ip + IPV6_ADDRESSES_AT, 32);
-    sum = sum_words(sum, ip + INET_IPV6_BYTES, INET_UDP_BYTES);
-    sum = sum_words(sum, payload, payload_bytes);
-    const uint16_t value = checksum(sum);
+    sum = inet_sum(sum, ip + IPV6_ADDRESSES_AT, 32);
+    sum = inet_sum(sum, ip + INET_IPV6_BYTES, INET_UDP_BYTES);
+    sum = inet_sum(sum, payload, payload_bytes);
+    const uint16_t value = inet_checksum(sum);
     return value == 0 ? 0xffff : value;
 }
 
 static void put_ipv4_checksum(uint8_t *ip)
 {
     store_be16(ip + IPV4_CHECKSUM_AT, 0);
-    store_be16(ip + IPV4_CHECKSUM_AT, checksum(sum_words(0, ip, INET_IPV4_BYTES)));
+    store_be16(ip + IPV4_CHECKSUM_AT, inet_checksum(inet_sum(0, ip, INET_IPV4_BYTES)));
 }
 
 size_t inet_encode(uint8_t *out, const struct inet_flow *flow, uint16_t identification,

@@ -99,6 +99,18 @@ size_t inet_encode_invariant(uint8_t *out, const struct inet_flow *flow, uint16_
 size_t inet_encode(uint8_t *out, const struct inet_flow *flow, uint16_t identification,
                    const uint8_t *payload, size_t payload_bytes);
 
+/* The flow of two IPv4 addresses, in host order. */
+struct inet_flow inet_flow_ipv4(uint32_t source_ip, uint16_t source_port, uint32_t destination_ip,
+                                uint16_t destination_port);
+
+/* Sum of big-endian 16-bit words, an odd last byte counted as the upper half of one, added to
+ * `sum`. 64 bits hold the carries of far more than 65,535 bytes. */
+uint64_t inet_sum(uint64_t sum, const uint8_t *bytes, size_t count);
+
+/* The Internet checksum: the complement of the one's complement sum. It is 0 over bytes with a
+ * right checksum among them. */
+uint16_t inet_checksum(uint64_t sum);
+
 /* Writes `variant` into headers as inet_encode made them, IPv4 checksum included. */
 void inet_put_variant(uint8_t *headers, struct inet_variant variant);
 

@@ -14,20 +14,12 @@ struct inet_flow roce_flow(const uint8_t source[16], const uint8_t destination[1
     return flow;
 }
 
-/* The ICRC of `count` bytes from the BTH on. */
-static uint32_t icrc_of(const struct inet_flow *flow, const uint8_t *bytes, size_t count)
-{
-    CHECK(count >= ROCE_BTH_BYTES);
-    const uint32_t crc = icrc_begin(flow, 0, count + ROCE_ICRC_BYTES, bytes);
-    return icrc_finish(icrc_extend(crc, bytes + ROCE_BTH_BYTES, count - ROCE_BTH_BYTES));
-}
-
 size_t roce_frame_seal(const struct inet_flow *flow, uint8_t *bytes, size_t count, size_t pad_bytes)
 {
     CHECK(pad_bytes < 4);
     memset(bytes + count, 0, pad_bytes);
     count += pad_bytes;
-    store_le32(bytes + count, icrc_of(flow, bytes, count));
+    store_le32(bytes + count, icrc_compute(flow, 0, bytes, count, NULL, 0));
     return count + ROCE_ICRC_BYTES;
 }
 
@@ -52,5 +44,5 @@ bool roce_frame_is_whole(const struct inet_flow *flow, const uint8_t *bytes, siz
         return false;
     }
     const size_t covered = count - ROCE_ICRC_BYTES;
-    return icrc_of(flow, bytes, covered) == load_le32(bytes + covered);
+    return icrc_compute(flow, 0, bytes, covered, NULL, 0) == load_le32(bytes + covered);
 }

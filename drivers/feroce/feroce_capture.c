@@ -118,7 +118,7 @@ void feroce_capture_sent(struct feroce_port *port, const struct inet_flow *flow,
     memcpy(copy, bytes, count);
     if (has_icrc) {
         const size_t covered = count - ROCE_ICRC_BYTES;
-        store_le32(copy + covered, feroce_icrc(flow, identification, copy, covered, NULL, 0));
+        store_le32(copy + covered, icrc_compute(flow, identification, copy, covered, NULL, 0));
     }
     write_frame(port->capture, &frame, copy, count);
 }

@@ -194,20 +194,6 @@ static bool read_sockets(struct feroce_port *port)
     return read_socket(port, cm_first) || read_socket(port, !cm_first);
 }
 
-/* The sender's identification is hidden from us: the ICRC is right if any identification fits
- * it. */
-static bool icrc_is_right(const struct inet_flow *flow, const uint8_t *bytes, size_t count,
-                          uint16_t *identification)
-{
-    if (count < ROCE_BTH_BYTES + ROCE_ICRC_BYTES) {
-        return false;
-    }
-    const size_t covered = count - ROCE_ICRC_BYTES;
-    const uint32_t difference =
-        load_le32(bytes + covered) ^ feroce_icrc(flow, 0, bytes, covered, NULL, 0);
-    return difference == 0 || icrc_solve_identification(difference, count, 0, identification);
-}
-
 /* Takes a datagram that faults held back. */
 static bool take_held(struct feroce_port *port, struct instant now,
                       struct feroce_datagram *datagram)
@@ -273,11 +259,11 @@ static void describe(struct feroce_port *port, struct feroce_datagram *datagram)
                                          .bytes = port->bytes[port->next],
                                          .count = count};
     const struct inet_flow flow =
-        feroce_flow(datagram->from_ip, datagram->from_port, port->config.ip,
-                    port->received_cm ? FEROCE_PORT_CM : ROCE_UDP_PORT);
+        inet_flow_ipv4(datagram->from_ip, datagram->from_port, port->config.ip,
+                       port->received_cm ? FEROCE_PORT_CM : ROCE_UDP_PORT);
     uint16_t identification = 0;
-    datagram->icrc_is_right = !port->received_cm && icrc_is_right(&flow, datagram->bytes,
-                                                                  datagram->count, &identification);
+    datagram->icrc_is_right = !port->received_cm && icrc_explain(&flow, datagram->bytes,
+                                                                 datagram->count, &identification);
     if (!port->again) {
         feroce_capture_came(port, &flow, identification, datagram->bytes, datagram->count);
     }

@@ -284,7 +284,7 @@ static struct feroce_way *way_to(struct feroce_port *port, const struct feroce_p
         }
         *way = (struct feroce_way){
             .ip = packet->destination_ip,
-            .flow = feroce_flow(port->config.ip, from, packet->destination_ip, ROCE_UDP_PORT)};
+            .flow = inet_flow_ipv4(port->config.ip, from, packet->destination_ip, ROCE_UDP_PORT)};
     }
     return way;
 }
@@ -337,7 +337,8 @@ void feroce_port_send_cm(struct feroce_port *port, const uint8_t bytes[FEROCE_CM
 {
     const struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons(udp_port), .sin_addr.s_addr = htonl(ip)};
-    const struct inet_flow flow = feroce_flow(port->config.ip, FEROCE_PORT_CM_FROM, ip, udp_port);
+    const struct inet_flow flow =
+        inet_flow_ipv4(port->config.ip, FEROCE_PORT_CM_FROM, ip, udp_port);
     const uint16_t number = next_number(port);
     feroce_capture_sent(port, &flow, number, bytes, FEROCE_CM_BYTES, false);
     const bool sent = port->raw >= 0 ? send_cm_raw(port, &flow, number, bytes, &to)

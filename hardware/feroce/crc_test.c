@@ -392,10 +392,10 @@ static uint32_t icrc_of(struct feroce_crc *unit, const struct whole *whole)
 static uint32_t icrc_of_wire(const struct whole *whole)
 {
     const struct feroce_frame *frame = &whole->frame;
-    const struct inet_flow flow = feroce_flow(frame->source_ip, frame->source_port,
-                                              frame->destination_ip, frame->destination_port);
-    return feroce_icrc(&flow, frame->identification, whole->packet + 28, 32, whole->packet + 60,
-                       whole->bytes - 60);
+    const struct inet_flow flow = inet_flow_ipv4(frame->source_ip, frame->source_port,
+                                                 frame->destination_ip, frame->destination_port);
+    return icrc_compute(&flow, frame->identification, whole->packet + 28, 32, whole->packet + 60,
+                        whole->bytes - 60);
 }
 
 /* 2.3: the unit, both widths, and wire/icrc.h agree on 500 packets. */

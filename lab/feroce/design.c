@@ -59,10 +59,10 @@ static bool check_icrc(struct feroce_design *design, const struct feroce_packet_
 {
     const struct feroce_frame *addresses = &packet->addresses;
     const struct inet_flow flow =
-        feroce_flow(addresses->source_ip, addresses->source_port, addresses->destination_ip,
-                    addresses->destination_port);
+        inet_flow_ipv4(addresses->source_ip, addresses->source_port, addresses->destination_ip,
+                       addresses->destination_port);
     const uint32_t wanted =
-        feroce_icrc(&flow, addresses->identification, bytes, count - ROCE_ICRC_BYTES, NULL, 0);
+        icrc_compute(&flow, addresses->identification, bytes, count - ROCE_ICRC_BYTES, NULL, 0);
     const uint32_t found = load_le32(bytes + count - ROCE_ICRC_BYTES);
     if (found != wanted && design->strays[FEROCE_STRAY_ICRC] == 0) {
         design->icrc_found = found;

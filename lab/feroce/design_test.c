@@ -119,12 +119,12 @@ static const struct feroce_frame addresses = {.source_ip = 0x0a000001,
 
 static void seal(uint8_t *frame)
 {
-    const struct inet_flow flow = feroce_flow(load_be32(frame + 26), load_be16(frame + 34),
-                                              load_be32(frame + 30), load_be16(frame + 36));
+    const struct inet_flow flow = inet_flow_ipv4(load_be32(frame + 26), load_be16(frame + 34),
+                                                 load_be32(frame + 30), load_be16(frame + 36));
     const uint32_t inner = load_be16(frame + 38) - INET_UDP_BYTES - ROCE_ICRC_BYTES;
     store_le32(frame + FEROCE_FRAME_HEADERS_BYTES + inner,
-               feroce_icrc(&flow, load_be16(frame + 18), frame + FEROCE_FRAME_HEADERS_BYTES, inner,
-                           NULL, 0));
+               icrc_compute(&flow, load_be16(frame + 18), frame + FEROCE_FRAME_HEADERS_BYTES, inner,
+                            NULL, 0));
 }
 
 /* The next frame of the list: a SEND Only of 16 bytes. */

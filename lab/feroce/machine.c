@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "sim/meter.h"
+#include "wire/icrc.h"
 
 struct feroce_progress {
     uint64_t acks, since_ps;
@@ -35,10 +36,10 @@ static uint32_t icrc_of(const struct feroce_packet_on_line *packet)
 {
     const struct feroce_frame *addresses = &packet->addresses;
     const struct inet_flow flow =
-        feroce_flow(addresses->source_ip, addresses->source_port, addresses->destination_ip,
-                    addresses->destination_port);
-    return feroce_icrc(&flow, addresses->identification, packet->headers, packet->header_bytes,
-                       packet->payload, packet->payload_bytes);
+        inet_flow_ipv4(addresses->source_ip, addresses->source_port, addresses->destination_ip,
+                       addresses->destination_port);
+    return icrc_compute(&flow, addresses->identification, packet->headers, packet->header_bytes,
+                        packet->payload, packet->payload_bytes);
 }
 
 static uint32_t udp_bytes(const struct feroce_packet_on_line *packet)

@@ -105,7 +105,8 @@ static uint32_t icrc_computed(const struct datagram *datagram, uint16_t identifi
 {
     const size_t rest_bytes = datagram->payload_bytes - ROCE_BTH_BYTES - ROCE_ICRC_BYTES;
     const uint32_t crc =
-        icrc_begin(&datagram->flow, identification, datagram->payload_bytes, datagram->payload);
+        icrc_packet(icrc_prefix(&datagram->flow, identification, datagram->payload_bytes),
+                    datagram->payload, 12);
     return icrc_finish(icrc_extend(crc, datagram->payload + ROCE_BTH_BYTES, rest_bytes));
 }
 

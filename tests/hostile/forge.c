@@ -55,7 +55,7 @@ int main(int count, char **arguments)
                              .destination_port = ROCE_UDP_PORT};
     map_v4(flow.source, &from.sin_addr);
     map_v4(flow.destination, &to.sin_addr);
-    uint32_t crc = icrc_begin(&flow, 0, covered + ROCE_ICRC_BYTES, datagram);
+    uint32_t crc = icrc_packet(icrc_prefix(&flow, 0, covered + ROCE_ICRC_BYTES), datagram, 12);
     crc = icrc_extend(crc, datagram + ROCE_BTH_BYTES, covered - ROCE_BTH_BYTES);
     store_le32(datagram + covered, icrc_finish(crc));
     const ssize_t sent =

@@ -58,7 +58,7 @@ static size_t write_request(const struct flood *flood, uint8_t *packet)
                              .destination_port = ROCE_UDP_PORT};
     map_address(&flood->self, flow.source);
     map_address(&flood->target, flow.destination);
-    uint32_t crc = icrc_begin(&flow, 0, count, packet);
+    uint32_t crc = icrc_packet(icrc_prefix(&flow, 0, count), packet, 12);
     crc = icrc_extend(crc, packet + ROCE_BTH_BYTES, count - ROCE_BTH_BYTES - ROCE_ICRC_BYTES);
     store_le32(packet + count - ROCE_ICRC_BYTES, icrc_finish(crc));
     return count;
