@@ -57,6 +57,16 @@ static inline bool inet_variant_is_plain(struct inet_variant variant)
     return inet_variant_equal(variant, INET_VARIANT_PLAIN);
 }
 
+/* A datagram over IPv4, as a socket knows it: the other end, our end, and fields that a path chooses.
+ * Addresses in host order. */
+struct inet_datagram {
+    uint32_t peer_ip;
+    uint16_t peer_port, own_port;
+    struct inet_variant variant;
+    const uint8_t *payload;
+    uint32_t payload_bytes;
+};
+
 /* True if `address` is of the IPv4-mapped form. */
 bool inet_is_ipv4(const uint8_t address[16]);
 
