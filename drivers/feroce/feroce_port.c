@@ -12,6 +12,7 @@
 #include "drivers/feroce/feroce_internal.h"
 #include "drivers/system/descriptor.h"
 #include "drivers/system/system.h"
+#include "drivers/system/udp_socket.h"
 
 #define SOCKET_BYTES_WANTED (4 << 20)
 #define DATA_READS_MAX      2 /* Reads of data in a row, before messages have their turn. */
@@ -23,36 +24,12 @@ static void set_option(int fd, int level, int name, int value)
     (void)setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-/* A socket as the board's frames need it: 2.2. With PROBE it takes the interface's MTU for the
- * path's, and forbids fragments. */
+/* A socket as the board's frames need it: 2.2. */
 static int open_socket(const struct feroce_port *port, uint16_t udp_port, bool has_checksum,
                        char *error, size_t error_bytes)
 {
-    const struct sockaddr_in self = {.sin_family = AF_INET,
-                                     .sin_port = htons(udp_port),
-                                     .sin_addr.s_addr = htonl(port->config.ip)};
-    const int fd = descriptor_own(system_socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (fd < 0) {
-        snprintf(error, error_bytes, "no UDP socket: %s", strerror(errno));
-        return -1;
-    }
-    set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+    const int fd = udp_socket_open(port->config.ip, udp_port, has_checksum, error, error_bytes);
     set_option(fd, IPPROTO_IP, IP_TOS, port->config.service_class << 5);
-    set_option(fd, IPPROTO_IP, IP_TTL, 64);
-    set_option(fd, SOL_SOCKET, SO_NO_CHECK, !has_checksum);
-    set_option(fd, SOL_SOCKET, SO_SNDBUF, SOCKET_BYTES_WANTED);
-    set_option(fd, SOL_SOCKET, SO_RCVBUF, SOCKET_BYTES_WANTED);
-    if (bind(fd, (const struct sockaddr *)(const void *)&self, sizeof(self)) != 0) {
-        char text[INET_ADDRSTRLEN];
-        snprintf(error, error_bytes, "cannot bind %s port 0x%04x (%u): %s%s",
-                 inet_ntop(AF_INET, &self.sin_addr, text, sizeof(text)), udp_port, udp_port,
-                 strerror(errno),
-                 errno == EADDRINUSE      ? "; a board needs an address of its own"
-                 : errno == EADDRNOTAVAIL ? "; --address must be one of this machine's"
-                                          : "");
-        descriptor_close(fd);
-        return -1;
-    }
     return fd;
 }
 
