@@ -369,6 +369,11 @@ static void edge_of_design(struct hdl_port *port, uint64_t now_ps, const struct 
 
 /* -- To the design ------------------------------------------------------------------------------*/
 
+uint32_t hdl_port_room(const struct hdl_port *port)
+{
+    return port->config.frames - queued(&port->in);
+}
+
 bool hdl_port_push(struct hdl_port *port, const struct hdl_frame *frame)
 {
     struct queue *queue = &port->in;

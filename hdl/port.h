@@ -125,6 +125,8 @@ void hdl_port_edge(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *
 /* A frame to the design, whose first beat appears at the first edge after at_ps. The data are
  * copied. False: there is no room, or it is longer than the longest; it is counted. */
 bool hdl_port_push(struct hdl_port *port, const struct hdl_frame *frame);
+/* How many frames to the design find room before the next edge. */
+uint32_t hdl_port_room(const struct hdl_port *port);
 /* The next frame of the design; its last byte, with padding and FCS, leaves the line at at_ps,
  * which may lie in the future. The data are there until the next edge. */
 bool hdl_port_pull(struct hdl_port *port, struct hdl_frame *frame);
