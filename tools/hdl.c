@@ -17,6 +17,7 @@ static const struct {
     {"build", "compiles a Verilog design that has a nonic_axis", hdl_build},
     {"compare", "tells the first frame in which two captures differ", hdl_compare_captures},
     {"lab", "puts designs into the laboratory's network, with its clock", hdl_lab},
+    {"live", "puts a design on the network of this machine", hdl_live},
     {"replay", "sends the frames of a capture through a design", hdl_replay},
 };
 

@@ -9,6 +9,7 @@
 int hdl_build(int argc, char **argv);
 int hdl_compare_captures(int argc, char **argv);
 int hdl_lab(int argc, char **argv);
+int hdl_live(int argc, char **argv);
 int hdl_replay(int argc, char **argv);
 
 #endif

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// echo - answers datagrams to UDP port 7: it swaps addresses and ports, and sends the frame back.
+// echo - answers datagrams to UDP port UDP_PORT: it swaps addresses and ports, and sends the frame
+// back.
 //
 // One frame is stored. While it is sent back, the next one waits. The checksum of UDP stays right,
 // because a sum does not care for the order of what it adds.
-module echo (
+module echo #(
+    parameter int UDP_PORT = 7
+) (
     input logic clk,
     input logic rst
 );
@@ -47,7 +50,7 @@ module echo (
     endfunction
 
     wire for_us = {octet(12), octet(13)} == 16'h0800 && octet(14) == 8'h45 && octet(23) == 8'd17 &&
-                  {octet(36), octet(37)} == 16'd7;
+                  {octet(36), octet(37)} == 16'(UDP_PORT);
 
     assign rx_ready = !sending && !judge;
     assign tx_valid = sending;

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * nonic hdl live - a design on the real network: its clock runs as fast as it can, and waits for
+ * answers.
+ */
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "drivers/design/design_port.h"
+#include "drivers/system/clock.h"
+#include "hdl/bridge.h"
+#include "hdl/hold.h"
+#include "sim/capture.h"
+#include "sim/parts/design.h"
+#include "tools/hdl.h"
+#include "tools/hdl_design.h"
+#include "tools/nonic.h"
+#include "wire/feroce.h"
+#include "wire/roce.h"
+
+#define FS_PER_NS   1000000.0
+#define PS_PER_NS   1000u
+#define BITS_PER_FS 8e6 /* A byte at 1 Gb/s. */
+#define FRAMES_WAIT 256
+#define RESET_EDGES 16
+#define LOOK_EDGES  64 /* The sockets are looked at this often. */
+#define PORTS_MAX   64
+#define ICRCS_TOLD  8
+#define ANSWER_PS   UINT64_C(20000000) /* A design gets this time to tell its MAC address. */
+#define NS_PER_MS   1000000u
+
+static const char help[] =
+    "usage: nonic hdl live DESIGN.so --address A.B.C.D [OPTION]...\n\n"
+    "A design on the network of this machine, through UDP sockets, without privileges: its frames\n"
+    "leave as datagrams, and datagrams for its address reach port 0 of it as frames. Its clock "
+    "runs\n"
+    "as fast as it can, and stands still while an answer is owed to the design, so that its "
+    "timers\n"
+    "do not run out because a computer is slow. Ends with $finish, --for or a signal.\n\n"
+    "  --address A.B.C.D      of the design; one that this machine can bind\n"
+    "  --port N               a UDP port that receives, beside 4791 and 0x4321 and those that the\n"
+    "                         design has sent from; may be repeated\n"
+    "  --hold H,G             the clock waits up to G when no frame came for H since one left, or "
+    "when\n"
+    "                         nothing passed for H (5us,50ms); off: it never waits\n"
+    "  --period NS            of the clock, in ns (6.4)\n"
+    "  --rate GBPS            of the line, in Gb/s (10); 0: the line takes no time\n"
+    "  --seed N               of registers without reset (1)\n"
+    "  --fault SPEC           a bad network, as nonic run --fault says it\n"
+    "  --for SECONDS          ends after this time\n"
+    "  --capture FILE.pcapng  the design's frames, both ways, with its own time\n" HDL_WAVES_HELP
+    "  --strict               status 1 if the design breaks a rule of its stream, or has sent a "
+    "wrong\n"
+    "                         ICRC\n";
+
+struct wishes {
+    const char *address, *fault, *capture;
+    struct hdl_waves waves;
+    struct in_addr ip;
+    uint16_t ports[PORTS_MAX];
+    uint32_t port_count;
+    double period_ns, rate_gbps, seconds;
+    uint64_t seed, hold_ps;
+    uint32_t grant_ms;
+    bool strict;
+};
+
+struct live {
+    struct sim sim;
+    struct sim_design design;
+    struct hdl_port *line; /* Port 0. */
+    struct bridge bridge;
+    struct hold hold;
+    struct design_port *port;
+    struct sim_capture *capture;
+    struct design_arrival waiting; /* For room in the port, or for the design's MAC address. */
+    bool has_waiting, has_asked;
+    uint64_t asked_ps;
+    uint64_t beats, given, taken, elsewhere;
+    uint64_t sleeps, slept_ns;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static struct instant now_of(const struct live *live)
+{
+    return (struct instant){live->sim.now_ps / PS_PER_NS};
+}
+
+/* -- To the design ------------------------------------------------------------------------------*/
+
+/* The port has room for it. */
+static void give(struct live *live)
+{
+    const struct hdl_frame frame = {
+        .at_ps = live->sim.now_ps, .data = live->bridge.frame, .bytes = live->bridge.frame_bytes};
+    if (live->capture != NULL) {
+        sim_capture_packet(live->capture, frame.at_ps, frame.data, frame.bytes);
+    }
+    live->given += sim_design_push(&live->design, 0, &frame);
+}
+
+/* May a frame go to the design now? Its MAC address is known, or it does not tell it. */
+static bool knows_way(struct live *live, uint32_t peer_ip)
+{
+    const uint64_t now_ps = live->sim.now_ps;
+    if (!live->bridge.has_spoken && !live->has_asked) {
+        live->has_asked = true;
+        live->asked_ps = now_ps;
+        bridge_ask(&live->bridge, peer_ip);
+        give(live);
+    }
+    return live->bridge.has_spoken || now_ps - live->asked_ps >= ANSWER_PS;
+}
+
+static void take_arrival(struct live *live, const struct design_arrival *arrival)
+{
+    hold_came(&live->hold, live->sim.now_ps);
+    if (bridge_come(&live->bridge, &arrival->datagram) == BRIDGE_CAME) {
+        if (arrival->corrupt) {
+            live->bridge.frame[BRIDGE_HEADERS_BYTES + arrival->corrupt_bit / 8] ^=
+                (uint8_t)(1u << arrival->corrupt_bit % 8);
+        }
+        give(live);
+    }
+}
+
+/* Two places stay free: for a question, and for an answer of the bridge. Before the end of the
+ * reset nothing is given, for no design hears it. */
+static void take_arrivals(struct live *live)
+{
+    while (live->design.edges > 2 * RESET_EDGES && hdl_port_room(live->line) > 2) {
+        if (!live->has_waiting && !design_port_receive(live->port, now_of(live), &live->waiting)) {
+            return;
+        }
+        live->has_waiting = !knows_way(live, live->waiting.datagram.peer_ip);
+        if (live->has_waiting) {
+            return;
+        }
+        take_arrival(live, &live->waiting);
+    }
+}
+
+/* -- Frames of the design -----------------------------------------------------------------------*/
+
+static void tell_icrc(const struct live *live)
+{
+    const struct bridge *bridge = &live->bridge;
+    if (bridge->counts[BRIDGE_ICRC] <= ICRCS_TOLD) {
+        printf("frame %" PRIu64 " at %.4f us: ICRC %08" PRIx32 ", expected %08" PRIx32 "\n",
+               live->taken, (double)live->sim.now_ps / PS_PER_US, bridge->icrc.found,
+               bridge->icrc.expected);
+    }
+}
+
+static void on_frame(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
+{
+    struct live *live = CONTAINER_OF(design, struct live, design);
+    struct inet_datagram datagram;
+    if (port != 0) {
+        live->elsewhere++;
+        return;
+    }
+    live->taken++;
+    if (live->capture != NULL) {
+        sim_capture_packet(live->capture, frame->at_ps, frame->data, frame->bytes);
+    }
+    const enum bridge_verdict verdict =
+        bridge_leave(&live->bridge, frame->data, frame->bytes, &datagram);
+    if (verdict == BRIDGE_LEFT) {
+        hold_left(&live->hold, live->sim.now_ps);
+        design_port_send(live->port, &datagram, now_of(live));
+    } else if (verdict == BRIDGE_ANSWERED) {
+        give(live);
+    } else if (verdict == BRIDGE_ICRC) {
+        tell_icrc(live);
+    }
+}
+
+/* -- The loop -----------------------------------------------------------------------------------*/
+
+static void sleep_a_while(struct live *live, uint32_t grant_ms)
+{
+    const struct instant before = clock_now();
+    fflush(stdout);
+    design_port_sleep(live->port, grant_ms);
+    live->sleeps++;
+    live->slept_ns += clock_now().ns - before.ns;
+    hold_waited(&live->hold, live->sim.now_ps);
+    take_arrivals(live);
+}
+
+/* Nothing but the world can go on: no datagram waits for the design, and no fault for its time. */
+static void hold_clock(struct live *live, uint32_t grant_ms)
+{
+    take_arrivals(live);
+    if (hold_waits(&live->hold, live->sim.now_ps) && !live->has_waiting &&
+        !design_port_release(live->port, now_of(live))) {
+        sleep_a_while(live, grant_ms);
+    }
+}
+
+static void note_beats(struct live *live)
+{
+    const struct hdl_counters *counters = hdl_port_counters(live->line);
+    const uint64_t beats = counters->beats_sent + counters->beats_received;
+    if (beats != live->beats) {
+        live->beats = beats;
+        hold_moved(&live->hold, live->sim.now_ps);
+    }
+}
+
+static void run(struct live *live, const struct wishes *wishes)
+{
+    const struct instant end = wishes->seconds > 0
+                                   ? instant_after(clock_now(), (uint64_t)(wishes->seconds * 1e9))
+                                   : INSTANT_NEVER;
+    while (!interrupted && sim_step(&live->sim)) {
+        note_beats(live);
+        if (live->design.edges % LOOK_EDGES == 0) {
+            (void)design_port_release(live->port, now_of(live));
+            take_arrivals(live);
+            if (instant_reached(clock_now(), end)) {
+                return;
+            }
+        }
+        if (hold_waits(&live->hold, live->sim.now_ps)) {
+            const struct instant now = clock_now();
+            const uint64_t left_ms = end.ns > now.ns ? (end.ns - now.ns) / NS_PER_MS + 1 : 0;
+            hold_clock(live, left_ms < wishes->grant_ms ? (uint32_t)left_ms : wishes->grant_ms);
+        }
+    }
+}
+
+/* -- The end ------------------------------------------------------------------------------------*/
+
+static void print_dropped(const struct bridge *bridge)
+{
+    const char *before = "dropped: ";
+    for (enum bridge_verdict i = 0; i < BRIDGE_VERDICT_COUNT; i++) {
+        if (bridge_is_dropped(i) && bridge->counts[i] > 0) {
+            printf("%s%" PRIu64 " %s", before, bridge->counts[i], bridge_verdict_text(i));
+            before = "; ";
+        }
+    }
+    printf(before[0] == ';' ? "\n" : "");
+}
+
+static void print_port(const struct design_port_counters *port)
+{
+    if (port->refused > 0) {
+        printf("%" PRIu64 " datagrams did not leave, the last one from port %u: %s\n",
+               port->refused, port->refused_port, strerror(port->refused_why));
+    }
+    if (port->lost > 0) {
+        printf("%" PRIu64 " datagrams were lost: the design takes them too slowly\n", port->lost);
+    }
+    if (port->dropped_out + port->dropped_in + port->held_out + port->held_in > 0) {
+        printf("faults: %" PRIu64 " datagrams dropped on their way out, %" PRIu64
+               " on their way in; %" PRIu64 " and %" PRIu64 " held\n",
+               port->dropped_out, port->dropped_in, port->held_out, port->held_in);
+    }
+}
+
+static int conclude(struct live *live, const struct wishes *wishes)
+{
+    char error[160];
+    const struct bridge *bridge = &live->bridge;
+    const uint64_t *counts = bridge->counts;
+    const uint64_t broken = hdl_print_violations(&live->design);
+    printf("%" PRIu64 " frames in, %" PRIu64 " out; %" PRIu64 " edges, %.3f us; %" PRIu64
+           " rules broken\n",
+           live->given, live->taken, live->design.edges, (double)live->sim.now_ps / PS_PER_US,
+           broken);
+    printf("ICRCs: %" PRIu64 " right and %" PRIu64 " wrong of the design, %" PRIu64
+           " right and %" PRIu64 " wrong of peers\n",
+           bridge->roce_left, counts[BRIDGE_ICRC], bridge->roce_came, counts[BRIDGE_CAME_ICRC]);
+    print_dropped(bridge);
+    print_port(design_port_counters(live->port));
+    if (bridge->trailing > 0) {
+        printf("%" PRIu64 " frames have bytes behind the IPv4 packet\n", bridge->trailing);
+    }
+    if (live->elsewhere > 0) {
+        printf("%" PRIu64
+               " frames left by another port than port 0, which alone is on the network\n",
+               live->elsewhere);
+    }
+    printf("the clock was held %" PRIu64 " times, %.3f s\n", live->sleeps,
+           (double)live->slept_ns / 1e9);
+    if (live->capture != NULL && !sim_capture_close(live->capture, error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
+        return 1;
+    }
+    return wishes->strict && (broken > 0 || counts[BRIDGE_ICRC] > 0);
+}
+
+/* -- The beginning ------------------------------------------------------------------------------*/
+
+static bool open_design(struct live *live, const struct hdl_model_ops *ops,
+                        const struct wishes *wishes)
+{
+    const struct sim_design_config config = {
+        .ops = ops,
+        .port = {.frame_bytes = HDL_FRAME_BYTES_MAX,
+                 .frames = FRAMES_WAIT,
+                 .line_fs_per_byte =
+                     wishes->rate_gbps > 0 ? (uint64_t)(BITS_PER_FS / wishes->rate_gbps) : 0,
+                 .ready_ppm = 1000000},
+        .period_fs = (uint64_t)(wishes->period_ns * FS_PER_NS),
+        .reset_edges = RESET_EDGES,
+        .seed = wishes->seed,
+        .on_frame = on_frame};
+    if (!sim_design_open(&live->design, &live->sim, &config)) {
+        fprintf(stderr, "nonic: %s\n", live->design.error);
+        return false;
+    }
+    live->line = live->design.ports[0];
+    if (live->line == NULL) {
+        fprintf(stderr, "nonic: %s has no port 0\n", ops->name);
+        return false;
+    }
+    return hdl_trace(&live->design, &wishes->waves);
+}
+
+static bool open_port(struct live *live, const struct wishes *wishes)
+{
+    char error[256];
+    const struct design_port_config config = {.ip = ntohl(wishes->ip.s_addr),
+                                              .ports = wishes->ports,
+                                              .port_count = wishes->port_count,
+                                              .fault = wishes->fault};
+    live->port = design_port_open(&config, error, sizeof(error));
+    if (live->port != NULL && wishes->capture != NULL) {
+        live->capture =
+            sim_capture_open(wishes->capture, PCAPNG_LINK_ETHERNET, error, sizeof(error));
+    }
+    if (live->port == NULL || (wishes->capture != NULL && live->capture == NULL)) {
+        fprintf(stderr, "nonic: %s\n", error);
+        return false;
+    }
+    return true;
+}
+
+static void announce(const struct wishes *wishes, const char *name)
+{
+    printf("%s at %s, UDP ports", name, wishes->address);
+    for (uint32_t i = 0; i < wishes->port_count; i++) {
+        printf(wishes->ports[i] == FEROCE_PORT_CM ? " 0x%x" : " %u", wishes->ports[i]);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+static int live_with(const struct wishes *wishes, const char *path)
+{
+    static struct live live;
+    const struct hdl_model_ops *ops = hdl_load(path);
+    struct sigaction action = {.sa_handler = on_signal};
+    if (ops == NULL || !open_port(&live, wishes)) {
+        return 1;
+    }
+    sim_init(&live.sim, wishes->seed);
+    bridge_init(&live.bridge, ntohl(wishes->ip.s_addr));
+    live.hold = hold_begin(wishes->hold_ps);
+    if (!open_design(&live, ops, wishes)) {
+        return 1;
+    }
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    announce(wishes, ops->name);
+    run(&live, wishes);
+    const int status = conclude(&live, wishes);
+    sim_design_close(&live.design);
+    design_port_close(live.port);
+    return status;
+}
+
+/* -- The command line ---------------------------------------------------------------------------*/
+
+static bool read_time(const char *text, const char **end, double *ns)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    char *behind;
+    *ns = strtod(text, &behind);
+    for (size_t i = 0; i < COUNT_OF(units) && behind != text; i++) {
+        const size_t length = strlen(units[i].unit);
+        if (strncmp(behind, units[i].unit, length) == 0 &&
+            (behind[length] == '\0' || behind[length] == ',')) {
+            *ns *= units[i].ns;
+            *end = behind + length;
+            return *ns > 0;
+        }
+    }
+    return false;
+}
+
+static bool read_hold(const char *text, struct wishes *wishes)
+{
+    double after_ns, grant_ns;
+    const char *end = text;
+    if (strcmp(text, "off") == 0) {
+        wishes->hold_ps = HOLD_OFF;
+        return true;
+    }
+    if (!read_time(text, &end, &after_ns) || *end != ',' || after_ns > 1e12 ||
+        !read_time(end + 1, &end, &grant_ns) || *end != '\0' || grant_ns < 1e6 || grant_ns > 60e9) {
+        fprintf(stderr,
+                "nonic: --hold takes two times such as 5us,50ms (the second one from 1ms to 60s), "
+                "or off, not '%s'\n",
+                text);
+        return false;
+    }
+    wishes->hold_ps = (uint64_t)(after_ns * PS_PER_NS);
+    wishes->grant_ms = (uint32_t)(grant_ns / NS_PER_MS);
+    return true;
+}
+
+static bool read_port(const char *text, struct wishes *wishes)
+{
+    char *end;
+    const unsigned long number = strtoul(text, &end, 0);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || number < 1 || number > UINT16_MAX) {
+        fprintf(stderr, "nonic: --port takes a UDP port, 1 to 65535, not '%s'\n", text);
+        return false;
+    }
+    if (wishes->port_count == PORTS_MAX) {
+        fprintf(stderr, "nonic: --port may be given %d times\n", PORTS_MAX - 2);
+        return false;
+    }
+    wishes->ports[wishes->port_count++] = (uint16_t)number;
+    return true;
+}
+
+static bool read_option(int option, struct wishes *wishes)
+{
+    double seed;
+    switch (option) {
+    case 'a':
+        wishes->address = optarg;
+        if (inet_pton(AF_INET, optarg, &wishes->ip) == 1 && wishes->ip.s_addr != 0) {
+            return true;
+        }
+        fprintf(stderr, "nonic: --address takes an IPv4 address of this machine, not '%s'\n",
+                optarg);
+        return false;
+    case 'P': return read_port(optarg, wishes);
+    case 'H': return read_hold(optarg, wishes);
+    case 'p': return hdl_read_number("period", optarg, 0.1, 1e6, &wishes->period_ns);
+    case 'r': return hdl_read_number("rate", optarg, 0, 1000, &wishes->rate_gbps);
+    case 'F': return hdl_read_number("for", optarg, 0.001, 1e9, &wishes->seconds);
+    case 'f': wishes->fault = optarg; return true;
+    case 'c': wishes->capture = optarg; return true;
+    case HDL_WAVES_PATH:
+    case HDL_WAVES_FROM:
+    case HDL_WAVES_FOR: return hdl_waves_option(&wishes->waves, option, optarg);
+    case 'S': wishes->strict = true; return true;
+    case 's':
+        if (!hdl_read_number("seed", optarg, 0, 1e15, &seed)) {
+            return false;
+        }
+        wishes->seed = (uint64_t)seed;
+        return true;
+    default: fprintf(stderr, "%s", help); return false;
+    }
+}
+
+int hdl_live(int argc, char **argv)
+{
+    static const struct option options[] = {{"address", required_argument, NULL, 'a'},
+                                            {"port", required_argument, NULL, 'P'},
+                                            {"hold", required_argument, NULL, 'H'},
+                                            {"period", required_argument, NULL, 'p'},
+                                            {"rate", required_argument, NULL, 'r'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"fault", required_argument, NULL, 'f'},
+                                            {"for", required_argument, NULL, 'F'},
+                                            {"capture", required_argument, NULL, 'c'},
+                                            HDL_WAVES_OPTIONS,
+                                            {"strict", no_argument, NULL, 'S'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    struct wishes wishes = {.waves = HDL_WAVES_ALL,
+                            .ports = {ROCE_UDP_PORT, FEROCE_PORT_CM},
+                            .port_count = 2,
+                            .period_ns = 6.4,
+                            .rate_gbps = 10,
+                            .seed = 1,
+                            .hold_ps = 5000000,
+                            .grant_ms = 50};
+    int option;
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (option == 'h') {
+            printf("%s", help);
+            return 0;
+        }
+        if (!read_option(option, &wishes)) {
+            return EXIT_USAGE;
+        }
+    }
+    if (argc - optind != 1 || wishes.address == NULL) {
+        fprintf(stderr, "nonic: a design and --address are needed\n%s", help);
+        return EXIT_USAGE;
+    }
+    return live_with(&wishes, argv[optind]);
+}
