@@ -101,15 +101,18 @@ static struct instant now_of(const struct live *live)
 
 /* -- To the design ------------------------------------------------------------------------------*/
 
-/* The port has room for it. */
+/* The port counts a frame for which it has no room. */
 static void give(struct live *live)
 {
     const struct hdl_frame frame = {
         .at_ps = live->sim.now_ps, .data = live->bridge.frame, .bytes = live->bridge.frame_bytes};
+    if (!sim_design_push(&live->design, 0, &frame)) {
+        return;
+    }
+    live->given++;
     if (live->capture != NULL) {
         sim_capture_packet(live->capture, frame.at_ps, frame.data, frame.bytes);
     }
-    live->given += sim_design_push(&live->design, 0, &frame);
 }
 
 /* May a frame go to the design now? Its MAC address is known, or it does not tell it. */
@@ -289,6 +292,10 @@ static int conclude(struct live *live, const struct wishes *wishes)
            bridge->roce_left, counts[BRIDGE_ICRC], bridge->roce_came, counts[BRIDGE_CAME_ICRC]);
     print_dropped(bridge);
     print_port(design_port_counters(live->port));
+    const uint64_t refused = hdl_port_counters(live->line)->refused;
+    if (refused > 0) {
+        printf("%" PRIu64 " frames did not reach the design: it takes them too slowly\n", refused);
+    }
     if (bridge->trailing > 0) {
         printf("%" PRIu64 " frames have bytes behind the IPv4 packet\n", bridge->trailing);
     }

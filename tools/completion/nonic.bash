@@ -34,6 +34,8 @@ _nonic_options() {
     'hdl compare') echo --frames ;;
     'hdl lab') echo --messages=number --bytes=number --write --loss=number --rate=number --period=number --seed=number \
         --patience=number --set=word --capture=file --trace=file --trace-from=number --trace-for=number --strict ;;
+    'hdl live') echo --address=address --port=number --hold=word --period=number --rate=number --seed=number --fault=fault \
+        --for=number --capture=file --trace=file --trace-from=number --trace-for=number --strict ;;
     'hdl replay') echo -o=file --compare=file --period=number --rate=number --linger=number --ready=number --gap=number \
         --seed=number --trace=file --trace-from=number --trace-for=number --strict ;;
     esac
@@ -46,7 +48,7 @@ _nonic_commands() {
     lab) echo list show run falsify report --help ;;
     bench) echo connections --help ;;
     feroce) echo board receive ctl --help ;;
-    hdl) echo build compare lab replay --help ;;
+    hdl) echo build compare lab live replay --help ;;
     esac
 }
 
@@ -122,7 +124,7 @@ _nonic_word() {
     'lab list' | 'lab falsify' | 'lab report') _nonic_offer "$typed" "$(_nonic_experiments documents)" ;;
     'lab show' | 'lab run') _nonic_offer "$typed" "$(_nonic_experiments)" ;;
     'feroce ctl') _nonic_offer "$typed" 'tx-meta open close modify' ;;
-    'hdl build' | 'hdl compare' | 'hdl lab' | 'hdl replay') _nonic_files -f "$typed" ;;
+    'hdl build' | 'hdl compare' | 'hdl lab' | 'hdl live' | 'hdl replay') _nonic_files -f "$typed" ;;
     *) _nonic_offer "$typed" "$(_nonic_commands "$command")" ;;
     esac
 }
