@@ -99,6 +99,18 @@ static struct instant now_of(const struct live *live)
     return (struct instant){live->sim.now_ps / PS_PER_NS};
 }
 
+/* `name` is the wave that shows the packet's number. */
+static void capture(struct live *live, const struct hdl_frame *frame, const char *name,
+                    uint64_t number)
+{
+    if (live->capture != NULL) {
+        char comment[64];
+        snprintf(comment, sizeof(comment), "port 0, %s %" PRIu64 ", edge %" PRIu64, name, number,
+                 live->design.edges);
+        sim_capture_commented(live->capture, frame->at_ps, frame->data, frame->bytes, comment);
+    }
+}
+
 /* -- To the design ------------------------------------------------------------------------------*/
 
 /* The port counts a frame for which it has no room. */
@@ -109,10 +121,7 @@ static void give(struct live *live)
     if (!sim_design_push(&live->design, 0, &frame)) {
         return;
     }
-    live->given++;
-    if (live->capture != NULL) {
-        sim_capture_packet(live->capture, frame.at_ps, frame.data, frame.bytes);
-    }
+    capture(live, &frame, "rx_packet", ++live->given);
 }
 
 /* May a frame go to the design now? Its MAC address is known, or it does not tell it. */
@@ -177,9 +186,7 @@ static void on_frame(struct sim_design *design, uint32_t port, const struct hdl_
         return;
     }
     live->taken++;
-    if (live->capture != NULL) {
-        sim_capture_packet(live->capture, frame->at_ps, frame->data, frame->bytes);
-    }
+    capture(live, frame, "tx_packet", hdl_port_counters(live->line)->sent_frames);
     const enum bridge_verdict verdict =
         bridge_leave(&live->bridge, frame->data, frame->bytes, &datagram);
     if (verdict == BRIDGE_LEFT) {

@@ -57,8 +57,8 @@ static inline bool inet_variant_is_plain(struct inet_variant variant)
     return inet_variant_equal(variant, INET_VARIANT_PLAIN);
 }
 
-/* A datagram over IPv4, as a socket knows it: the other end, our end, and fields that a path chooses.
- * Addresses in host order. */
+/* A datagram over IPv4, as a socket knows it: the other end, our end, and the fields that a path
+ * chooses. The address is in host order. */
 struct inet_datagram {
     uint32_t peer_ip;
     uint16_t peer_port, own_port;
