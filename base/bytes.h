@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * bytes - network-order loads and stores at any alignment.
+ * bytes - loads and stores in network order, and in little-endian order, at any alignment.
  */
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H
@@ -29,6 +29,20 @@ static inline uint64_t load_be64(const void *from)
     return __builtin_bswap64(value);
 }
 
+static inline uint16_t load_le16(const void *from)
+{
+    uint16_t value;
+    memcpy(&value, from, sizeof(value));
+    return value;
+}
+
+static inline uint64_t load_le64(const void *from)
+{
+    uint64_t value;
+    memcpy(&value, from, sizeof(value));
+    return value;
+}
+
 static inline uint32_t load_le32(const void *from)
 {
     uint32_t value;
@@ -51,6 +65,16 @@ static inline void store_be32(void *to, uint32_t value)
 static inline void store_be64(void *to, uint64_t value)
 {
     value = __builtin_bswap64(value);
+    memcpy(to, &value, sizeof(value));
+}
+
+static inline void store_le16(void *to, uint16_t value)
+{
+    memcpy(to, &value, sizeof(value));
+}
+
+static inline void store_le64(void *to, uint64_t value)
+{
     memcpy(to, &value, sizeof(value));
 }
 

@@ -461,6 +461,41 @@ static void test_numbers(void **state)
     }
 }
 
+/* X or Z is told where it counts: at a handshake after reset began, and with a beat taken. */
+static void test_unknown(void **state)
+{
+    (void)state;
+    set_up(&plain);
+    const uint64_t *told = &hdl_port_counters(bench.port)->rules[HDL_UNKNOWN];
+    bench.in.unknown_handshake = true;
+    bench.in.reset = true;
+    edge();
+    assert_int_equal(*told, 0);
+    edge();
+    assert_int_equal(*told, 1);
+    bench.in.reset = false;
+    edge();
+    assert_int_equal(*told, 2);
+    bench.in.unknown_handshake = false;
+    bench.in.unknown_beat = true; /* Nobody looks at it without valid, nor before ready. */
+    rest();
+    assert_int_equal(*told, 2);
+    drive(true, 7, ALL_BYTES, false);
+    assert_int_equal(*told, 3);
+    bench.in.unknown_beat = false;
+    drive(true, 7, ALL_BYTES, true);
+    rest();
+    assert_int_equal(*told, 3);
+    assert_int_equal(hdl_port_counters(bench.port)->sent_frames, 0);
+    assert_int_equal(hdl_port_counters(bench.port)->bad, 1);
+}
+
+static void pause(uint32_t class, uint32_t quanta, uint64_t at_ps)
+{
+    const struct hdl_pause asked = {.at_ps = at_ps, .priority = class, .quanta = quanta};
+    assert_true(hdl_port_pause(bench.port, &asked));
+}
+
 /* H10, FER-126: a pause of 100 quanta at 10 Gb/s holds frames back for 5.12 us, and no longer; a
  * class that the port does not heed holds nothing back, but its wire tells. */
 static void test_pause(void **state)
@@ -475,7 +510,7 @@ static void test_pause(void **state)
         set_up(&line);
         assert_in_range(begun_until(1000000), 10, 20);
         const uint64_t begin_ps = bench.now_ps;
-        hdl_port_pause(bench.port, class, 100, begin_ps);
+        pause(class, 100, begin_ps);
         uint64_t during = begun_until(begin_ps + 2560000);
         assert_int_equal(bench.out.pause, 1u << class);
         during += begun_until(begin_ps + 5120000);
@@ -486,12 +521,41 @@ static void test_pause(void **state)
         }
         assert_in_range(begun_until(begin_ps + 5120000 + 2 * 84 * 800), 1, 3);
         assert_int_equal(bench.out.pause, 0);
-        hdl_port_pause(bench.port, class, 65535, bench.now_ps);
+        pause(class, 65535, bench.now_ps);
         rest();
-        hdl_port_pause(bench.port, class, 0, bench.now_ps);
+        pause(class, 0, bench.now_ps);
         rest();
         assert_int_equal(bench.out.pause, 0);
     }
+}
+
+/* FER-153: pauses that are known ahead begin at their own times, each after the one before it. */
+static void test_pause_ahead(void **state)
+{
+    (void)state;
+    struct hdl_port_config line = plain;
+    line.line_fs_per_byte = LINE_10G;
+    set_up(&line);
+    pause(3, 100, 0);
+    pause(3, 100, 4000000);
+    pause(3, 0, 6000000);
+    uint64_t paused = 0;
+    while (bench.now_ps < 8000000) {
+        edge();
+        const bool expected = bench.now_ps <= 6000000;
+        assert_int_equal(bench.out.pause, expected ? 1u << 3 : 0);
+        paused += expected;
+    }
+    assert_int_equal(paused, 6000000 / CYCLE_PS);
+    assert_int_equal(hdl_port_counters(bench.port)->pauses, 2);
+    for (uint32_t i = 0; i < HDL_PAUSES_AHEAD; i++) {
+        pause(1, 1, bench.now_ps + i);
+    }
+    const struct hdl_pause more = {.at_ps = bench.now_ps + 100, .priority = 1, .quanta = 1};
+    assert_false(hdl_port_pause(bench.port, &more));
+    assert_int_equal(hdl_port_counters(bench.port)->refused, 1);
+    edge();
+    assert_true(hdl_port_pause(bench.port, &more));
 }
 
 static void test_configuration(void **state)
@@ -523,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_leaving),       cmocka_unit_test(test_strictly_after),
         cmocka_unit_test(test_towards),       cmocka_unit_test(test_streams),
         cmocka_unit_test(test_numbers),       cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_pause_ahead),   cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_configuration),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,8 +20,10 @@
 extern "C" {
 #endif
 
-#define HDL_ABI         2
-#define HDL_MODEL_ENTRY "nonic_hdl_model" /* The one symbol that a model exports. */
+#define HDL_ABI           3
+#define HDL_PORTS_MAX     16                /* Numbers of a design's ports are below it. */
+#define HDL_PERIOD_FS_MIN 2000              /* A clock has edges at whole ps. */
+#define HDL_MODEL_ENTRY   "nonic_hdl_model" /* The one symbol that a model exports. */
 
 struct hdl_port;
 struct hdl_in;
@@ -35,6 +37,11 @@ struct hdl_host {
     /* hdl_port_edge. */
     void (*edge)(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *in,
                  struct hdl_out *out);
+    /* The run cannot go on. */
+    void (*fail)(void *owner, const char *why);
+    uint64_t period_fs; /* The clock has it. */
+    /* Frames and pauses are pushed at least this long before their time; 0: at their time. */
+    uint64_t lookahead_ps;
 };
 
 struct hdl_model_ops {
@@ -42,7 +49,8 @@ struct hdl_model_ops {
     uint32_t in_bytes, out_bytes; /* The sizes of struct hdl_in and hdl_out in the model. */
     const char *name;             /* The top module. */
     /* The seed gives the registers that have no reset their first values. Reset is asserted. */
-    struct hdl_model *(*open)(const struct hdl_host *host, uint64_t seed);
+    struct hdl_model *(*open)(const struct hdl_model_ops *ops, const struct hdl_host *host,
+                              uint64_t seed);
     void (*reset)(struct hdl_model *model, bool asserted);
     /* A rising edge of clk at now_ps, and the falling one half a period later. */
     void (*step)(struct hdl_model *model, uint64_t now_ps, uint64_t half_period_ps);

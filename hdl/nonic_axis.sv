@@ -30,6 +30,32 @@ module nonic_axis #(
     output logic [31:0]             tx_packet,
     output logic [31:0]             rx_packet
 );
+    bit                    s_ready, m_valid, m_last, m_user;
+    bit [DATA_WIDTH-1:0]   m_data;
+    bit [DATA_WIDTH/8-1:0] m_keep;
+    bit [8:0]              pauses;
+    bit [31:0]             tx_number, rx_number;
+
+`define NONIC_DRIVE                                                                                \
+    s_axis_tready <= s_ready;                                                                      \
+    m_axis_tvalid <= m_valid;                                                                      \
+    m_axis_tdata  <= m_data;                                                                       \
+    m_axis_tkeep  <= m_keep;                                                                       \
+    m_axis_tlast  <= m_last;                                                                       \
+    m_axis_tuser  <= m_user;                                                                       \
+    pause         <= pauses;                                                                       \
+    tx_packet     <= tx_number;                                                                    \
+    rx_packet     <= rx_number;
+
+`ifdef __ICARUS__
+    // It has no DPI: hdl/vpi.c.
+    always @(posedge clk) begin
+        $nonic_edge(PORT, DATA_WIDTH, rst, s_axis_tvalid, s_axis_tdata, s_axis_tkeep, s_axis_tlast,
+                    s_axis_tuser, m_axis_tready, s_ready, m_valid, m_data, m_keep, m_last, m_user,
+                    pauses, tx_number, rx_number);
+        `NONIC_DRIVE
+    end
+`else
     import "DPI-C" context function chandle nonic_attach(input int port, input int width);
 
     chandle handle;
@@ -49,27 +75,13 @@ module nonic_axis #(
     `NONIC_EDGE(512)
     `NONIC_EDGE(1024)
 
-    bit                    s_ready, m_valid, m_last, m_user;
-    bit [DATA_WIDTH-1:0]   m_data;
-    bit [DATA_WIDTH/8-1:0] m_keep;
-    bit [8:0]              pauses;
-    bit [31:0]             tx_number, rx_number;
-
 `define NONIC_AT_EDGE(W)                                                                           \
     if (DATA_WIDTH == W) begin : width_``W                                                         \
         always @(posedge clk) begin                                                                \
             nonic_edge_``W(handle, rst, s_axis_tvalid, s_axis_tdata, s_axis_tkeep, s_axis_tlast,   \
                            s_axis_tuser, m_axis_tready, s_ready, m_valid, m_data, m_keep, m_last,  \
                            m_user, pauses, tx_number, rx_number);                                  \
-            s_axis_tready <= s_ready;                                                              \
-            m_axis_tvalid <= m_valid;                                                              \
-            m_axis_tdata  <= m_data;                                                               \
-            m_axis_tkeep  <= m_keep;                                                               \
-            m_axis_tlast  <= m_last;                                                               \
-            m_axis_tuser  <= m_user;                                                               \
-            pause         <= pauses;                                                               \
-            tx_packet     <= tx_number;                                                            \
-            rx_packet     <= rx_number;                                                            \
+            `NONIC_DRIVE                                                                           \
         end                                                                                        \
     end
     generate
@@ -79,4 +91,5 @@ module nonic_axis #(
         `NONIC_AT_EDGE(512)
         `NONIC_AT_EDGE(1024)
     endgenerate
+`endif
 endmodule

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "hdl/port.h"
+#include "hdl/port_internal.h"
 
 #include <string.h>
 
 #include "base/align.h"
 #include "base/check.h"
-#include "base/prng.h"
 
 #define FCS_BYTES      4
 #define PREAMBLE_BYTES 8 /* And the start of the frame. */
@@ -13,59 +12,6 @@
 #define QUANTUM_BYTES  64
 #define FS_PER_PS      1000
 #define ALWAYS         1000000 /* ready_ppm. */
-
-/* A frame in the queue of a direction. */
-struct slot {
-    uint64_t at_ps;
-    uint32_t bytes;
-    bool bad;
-};
-
-struct queue {
-    struct slot *slots;
-    uint8_t *data;       /* `stride` bytes for each slot. */
-    uint64_t first, end; /* Frames that were taken out, and put in. */
-};
-
-/* A beat, as it is on the wires. */
-struct beat {
-    uint8_t data[HDL_WIDTH_BITS_MAX / 8], keep[HDL_WIDTH_BITS_MAX / 64];
-    bool valid, last, user;
-};
-
-struct pause {
-    uint64_t from_ps, to_ps;
-};
-
-struct hdl_port {
-    struct hdl_port_config config;
-    uint32_t beat_bytes, stride;
-    struct queue out, in; /* Frames of the design, and those to it. */
-
-    /* From the design. */
-    uint32_t filled;   /* Bytes of the frame in progress; it is put into the queue's next slot. */
-    uint32_t idle;     /* Cycles without a beat, within a frame. */
-    uint64_t begun;    /* Frames, whatever became of them. */
-    bool within;       /* One is in progress. */
-    bool spoilt;       /* It will not be delivered. */
-    bool was_reset;    /* At the last edge. */
-    bool ready;        /* s_ready, as it is driven. */
-    struct beat waits; /* The beat that was not taken at the last edge; valid: there is one. */
-    uint64_t begun_ps; /* When the frame in progress began on the line. */
-    uint64_t free_ps;  /* When the line is free for the next one. */
-    struct prng ready_draws;
-
-    /* To the design. */
-    uint32_t
-        driven; /* Bytes of the first frame that were driven, the ones on the wires included. */
-    struct beat wires; /* m_*, as they are driven. */
-    struct prng gap_draws;
-
-    struct pause pauses[HDL_CLASSES];
-    struct hdl_counters counters;
-    struct hdl_violation violations[HDL_VIOLATIONS_KEPT];
-    uint32_t violation_count, violations_told;
-};
 
 /* -- Memory -------------------------------------------------------------------------------------*/
 
@@ -131,23 +77,6 @@ struct hdl_port *hdl_port_init(const struct hdl_port_config *config, void *memor
     return port;
 }
 
-/* -- Queues -------------------------------------------------------------------------------------*/
-
-static uint32_t queued(const struct queue *queue)
-{
-    return (uint32_t)(queue->end - queue->first);
-}
-
-static struct slot *slot_at(const struct hdl_port *port, const struct queue *queue, uint64_t number)
-{
-    return &queue->slots[number % port->config.frames];
-}
-
-static uint8_t *data_at(const struct hdl_port *port, const struct queue *queue, uint64_t number)
-{
-    return queue->data + (size_t)(number % port->config.frames) * port->stride;
-}
-
 /* -- Time on the line ---------------------------------------------------------------------------*/
 
 static uint64_t line_ps(const struct hdl_port *port, uint64_t bytes)
@@ -167,22 +96,37 @@ static uint32_t padded(uint32_t bytes)
 
 /* -- Pauses -------------------------------------------------------------------------------------*/
 
-void hdl_port_pause(struct hdl_port *port, uint32_t priority, uint32_t quanta, uint64_t at_ps)
+bool hdl_port_pause(struct hdl_port *port, const struct hdl_pause *pause)
 {
-    CHECK(priority < HDL_CLASSES);
-    struct pause *pause = &port->pauses[priority];
-    port->counters.pauses += quanta > 0;
-    pause->from_ps = at_ps;
-    pause->to_ps = at_ps + line_ps(port, (uint64_t)quanta * QUANTUM_BYTES);
+    CHECK(pause->priority < HDL_CLASSES);
+    if (port->pauses_end - port->pauses_first == HDL_PAUSES_AHEAD) {
+        port->counters.refused++;
+        return false;
+    }
+    port->pauses[port->pauses_end++ % HDL_PAUSES_AHEAD] = *pause;
+    return true;
 }
 
 /* A pause of no time is over at the edge that sees it begin. */
+static void begin_pauses(struct hdl_port *port, uint64_t now_ps)
+{
+    while (port->pauses_first != port->pauses_end) {
+        const struct hdl_pause *pause = &port->pauses[port->pauses_first % HDL_PAUSES_AHEAD];
+        if (pause->at_ps >= now_ps) {
+            return;
+        }
+        port->pause_over_ps[pause->priority] =
+            pause->at_ps + line_ps(port, (uint64_t)pause->quanta * QUANTUM_BYTES) + 1;
+        port->counters.pauses += pause->quanta > 0;
+        port->pauses_first++;
+    }
+}
+
 static uint32_t paused(const struct hdl_port *port, uint64_t now_ps)
 {
     uint32_t classes = 0;
     for (uint32_t i = 0; i < HDL_CLASSES; i++) {
-        const struct pause *pause = &port->pauses[i];
-        classes |= (uint32_t)(pause->from_ps < now_ps && now_ps <= pause->to_ps) << i;
+        classes |= (uint32_t)(now_ps < port->pause_over_ps[i]) << i;
     }
     return classes;
 }
@@ -240,6 +184,14 @@ static void judge_wait(struct hdl_port *port, const struct beat *now, uint64_t n
         broken(port, HDL_WITHDRAWN, now_ps);
     } else if (!same_beat(port, now, &port->waits)) {
         broken(port, HDL_UNSTABLE, now_ps);
+    }
+}
+
+/* Before the first edge with reset nothing has a value. */
+static void judge_handshake(struct hdl_port *port, const struct hdl_in *in, uint64_t now_ps)
+{
+    if (in->unknown_handshake && (port->was_reset || !in->reset)) {
+        broken(port, HDL_UNKNOWN, now_ps);
     }
 }
 
@@ -306,7 +258,12 @@ static void take_beat(struct hdl_port *port, const struct beat *beat, uint64_t n
         begin_frame(port, now_ps);
     }
     port->counters.beats_sent++;
-    judge_keep(port, beat, bytes, hole, now_ps);
+    if (beat->unknown) {
+        broken(port, HDL_UNKNOWN, now_ps);
+        port->spoilt = true;
+    } else {
+        judge_keep(port, beat, bytes, hole, now_ps);
+    }
     if (port->filled + bytes > port->config.frame_bytes) {
         if (!port->spoilt) {
             broken(port, HDL_OVERSIZE, now_ps);
@@ -344,6 +301,7 @@ static void read_beat(const struct hdl_port *port, const struct hdl_in *in, stru
     beat->valid = in->s_valid;
     beat->last = in->s_last;
     beat->user = in->s_last && in->s_user;
+    beat->unknown = in->unknown_beat;
     memcpy(beat->data, in->s_data, port->beat_bytes);
     memcpy(beat->keep, in->s_keep, (port->beat_bytes + 7) / 8);
 }
@@ -513,8 +471,10 @@ void hdl_port_edge(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *
                    struct hdl_out *out)
 {
     INVARIANTS(port_check(port));
+    begin_pauses(port, now_ps);
     const uint32_t pauses = paused(port, now_ps);
     port->counters.edges++;
+    judge_handshake(port, in, now_ps);
     if (in->reset) {
         edge_in_reset(port, now_ps, in->s_valid);
     } else {

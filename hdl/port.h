@@ -32,6 +32,7 @@ extern "C" {
 #define HDL_CLASSES         9  /* Eight priorities; the last one is the whole link. */
 #define HDL_LINK            8
 #define HDL_VIOLATIONS_KEPT 16
+#define HDL_PAUSES_AHEAD    64
 
 struct hdl_port_config {
     uint32_t width_bits;       /* A power of two, 8 .. HDL_WIDTH_BITS_MAX. */
@@ -53,6 +54,9 @@ struct hdl_in {
     bool reset;
     bool s_valid, s_last, s_user; /* s_user counts with s_last: the frame is bad. */
     bool m_ready;
+    /* A simulator of four states has bits that are neither 0 nor 1, which come as 0: valid or ready
+     * is one, and there is one among last, keep, user with last, and the data that are kept. */
+    bool unknown_handshake, unknown_beat;
 };
 
 /* The design's inputs. */
@@ -73,6 +77,12 @@ struct hdl_frame {
     bool bad; /* Towards the design: m_user with the last beat. */
 };
 
+/* From at_ps on, for quanta of 512 bits on the line; 0 ends a pause. */
+struct hdl_pause {
+    uint64_t at_ps;
+    uint32_t priority, quanta; /* HDL_LINK: of the link. At most 65535. */
+};
+
 /* The rules of the stream. A broken one is counted; HDL_LATE alone is a warning. */
 enum hdl_rule {
     HDL_KEEP_PART,   /* A beat that is not the last one has bytes left out. */
@@ -83,6 +93,7 @@ enum hdl_rule {
     HDL_VALID_RESET, /* valid after an edge with reset. */
     HDL_LATE,        /* Within a frame valid is low in HDL_LATE_CYCLES in which ready is high. */
     HDL_OVERSIZE,    /* A frame is longer than the port's longest. */
+    HDL_UNKNOWN, /* X or Z on valid or ready, or on a bit that counts of a beat that is taken. */
     HDL_RULES
 };
 #define HDL_LATE_CYCLES 10000
@@ -107,7 +118,7 @@ struct hdl_counters {
     uint64_t padded;           /* Frames that were shorter than a MAC sends. */
     uint64_t bad;              /* Frames of the design that it called bad, or that broke a rule. */
     uint64_t lost_in_reset[2]; /* Frames under way, of the design and to it. */
-    uint64_t refused;          /* Frames to the design for which there was no room. */
+    uint64_t refused;          /* Frames and pauses for which there was no room. */
     uint64_t pauses;           /* That began. */
     uint64_t rules[HDL_RULES];
 };
@@ -131,9 +142,9 @@ uint32_t hdl_port_room(const struct hdl_port *port);
  * which may lie in the future. The data are there until the next edge. */
 bool hdl_port_pull(struct hdl_port *port, struct hdl_frame *frame);
 
-/* A pause of a class (HDL_LINK: of the link) that begins at at_ps, for quanta of 512 bits on the
- * line; 0 ends one. The frame in progress is sent to its end. */
-void hdl_port_pause(struct hdl_port *port, uint32_t priority, uint32_t quanta, uint64_t at_ps);
+/* The frame in progress is sent to its end. False: HDL_PAUSES_AHEAD of them have times that have
+ * not come, which is counted. */
+bool hdl_port_pause(struct hdl_port *port, const struct hdl_pause *pause);
 
 const struct hdl_counters *hdl_port_counters(const struct hdl_port *port);
 /* The next violation of the first HDL_VIOLATIONS_KEPT. */

@@ -22,6 +22,8 @@ static const struct hdl_rule_text texts[HDL_RULES] = {
                   "IHI 0051A 2.2.1: tvalid must not wait for tready (a warning)"},
     [HDL_OVERSIZE] = {"oversize", "the frame is longer than the longest that the port takes",
                       "IEEE 802.3 3.2.7"},
+    [HDL_UNKNOWN] = {"unknown", "tvalid or tready, or a bit that counts of a beat, is X or Z",
+                     "IEEE 1364-2005 4.1: such a bit is neither 0 nor 1"},
 };
 
 const struct hdl_rule_text *hdl_rule_text(enum hdl_rule rule)

@@ -20,7 +20,8 @@ struct hdl_model {
     struct hdl_attached attached;
 };
 
-static struct hdl_model *open_model(const struct hdl_host *host, uint64_t seed)
+static struct hdl_model *open_model(const struct hdl_model_ops *, const struct hdl_host *host,
+                                    uint64_t seed)
 {
     hdl_model *model = new hdl_model;
     model->waves = nullptr;

@@ -11,6 +11,7 @@ module echo #(
     input logic clk,
     input logic rst
 );
+    localparam logic [15:0] PORT = UDP_PORT;
     localparam int WORDS = 1536 / 8;
 
     logic [63:0] rx_data, tx_data;
@@ -50,7 +51,7 @@ module echo #(
     endfunction
 
     wire for_us = {octet(12), octet(13)} == 16'h0800 && octet(14) == 8'h45 && octet(23) == 8'd17 &&
-                  {octet(36), octet(37)} == 16'(UDP_PORT);
+                  {octet(36), octet(37)} == PORT;
 
     assign rx_ready = !sending && !judge;
     assign tx_valid = sending;

@@ -40,8 +40,10 @@ static struct {
     uint32_t counts[LIST_MAX], count;
 } list;
 
-static struct hdl_model *open_model(const struct hdl_host *host, uint64_t seed)
+static struct hdl_model *open_model(const struct hdl_model_ops *ops, const struct hdl_host *host,
+                                    uint64_t seed)
 {
+    (void)ops;
     struct hdl_model *model = calloc(1, sizeof(*model));
     assert_non_null(model);
     (void)seed;

@@ -35,6 +35,14 @@ static struct hdl_port *attach(void *owner, uint32_t number, uint32_t width_bits
     return design->ports[number];
 }
 
+static void fail(void *owner, const char *why)
+{
+    struct sim_design *design = owner;
+    if (design->error[0] == '\0') {
+        snprintf(design->error, sizeof(design->error), "%s", why);
+    }
+}
+
 static void free_ports(struct sim_design *design)
 {
     for (uint32_t i = 0; i < design->port_count; i++) {
@@ -51,16 +59,20 @@ static void note(struct sim_design *design, uint32_t port, const struct hdl_fram
 }
 
 /* Flow control is for the MAC, which the port stands for: the design sees what follows from it. */
-static void pause_port(struct hdl_port *port, const struct pause *pause, uint64_t at_ps)
+static bool pause_port(struct hdl_port *port, const struct pause *pause, uint64_t at_ps)
 {
     if (pause->kind == PAUSE_LINK) {
-        hdl_port_pause(port, HDL_LINK, pause->quanta[0], at_ps);
+        const struct hdl_pause link = {at_ps, HDL_LINK, pause->quanta[0]};
+        return hdl_port_pause(port, &link);
     }
+    bool room = true;
     for (uint32_t i = 0; i < PAUSE_CLASSES; i++) {
+        const struct hdl_pause one = {at_ps, i, pause->quanta[i]};
         if (pause->classes >> i & 1) {
-            hdl_port_pause(port, i, pause->quanta[i], at_ps);
+            room &= hdl_port_pause(port, &one);
         }
     }
+    return room;
 }
 
 void sim_design_pause(struct sim_design *design, uint32_t port, const struct pause *pause)
@@ -72,11 +84,12 @@ void sim_design_pause(struct sim_design *design, uint32_t port, const struct pau
 bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
 {
     CHECK(port < design->port_count && design->ports[port] != NULL);
+    const uint64_t ahead_ps = design->config.lookahead_ps;
+    CHECK(ahead_ps == 0 || frame->at_ps >= design->sim->now_ps + ahead_ps);
     struct pause pause;
     note(design, SIM_DESIGN_PORTS_MAX + port, frame);
     if (pause_decode(frame->data, frame->bytes, &pause)) {
-        pause_port(design->ports[port], &pause, frame->at_ps);
-        return true;
+        return pause_port(design->ports[port], &pause, frame->at_ps);
     }
     return hdl_port_push(design->ports[port], frame);
 }
@@ -110,7 +123,7 @@ static void on_edge(struct sim *sim, struct sim_event *event)
         ops->reset(design->model, false);
     }
     take_frames(design);
-    if (!ops->finished(design->model)) {
+    if (design->error[0] == '\0' && !ops->finished(design->model)) {
         schedule_edge(design);
     }
 }
@@ -120,16 +133,21 @@ static void on_edge(struct sim *sim, struct sim_event *event)
 bool sim_design_open(struct sim_design *design, struct sim *sim,
                      const struct sim_design_config *config)
 {
-    const struct hdl_host host = {.owner = design, .attach = attach, .edge = hdl_port_edge};
+    const struct hdl_host host = {.owner = design,
+                                  .attach = attach,
+                                  .edge = hdl_port_edge,
+                                  .fail = fail,
+                                  .period_fs = config->period_fs,
+                                  .lookahead_ps = config->lookahead_ps};
     *design = (struct sim_design){.config = *config, .sim = sim, .host = host};
-    CHECK(config->period_fs >= 2 * FS_PER_PS && config->reset_edges >= 1);
+    CHECK(config->period_fs >= HDL_PERIOD_FS_MIN && config->reset_edges >= 1);
     if (config->ops->abi != HDL_ABI || config->ops->in_bytes != sizeof(struct hdl_in) ||
         config->ops->out_bytes != sizeof(struct hdl_out)) {
         snprintf(design->error, sizeof(design->error),
                  "the design was compiled by another nonic: build it again");
         return false;
     }
-    design->model = config->ops->open(&design->host, config->seed);
+    design->model = config->ops->open(config->ops, &design->host, config->seed);
     if (design->model == NULL || design->port_count == 0) {
         if (design->error[0] == '\0') {
             snprintf(design->error, sizeof(design->error), "%s has no nonic_axis",

@@ -22,7 +22,7 @@
 #include "sim/kernel.h"
 #include "wire/pause.h"
 
-#define SIM_DESIGN_PORTS_MAX 16
+#define SIM_DESIGN_PORTS_MAX HDL_PORTS_MAX
 
 struct sim_design;
 
@@ -32,6 +32,9 @@ struct sim_design_config {
     uint64_t period_fs;
     uint32_t reset_edges; /* With reset, from the first one on; at least 1. */
     uint64_t seed;
+    /* The world pushes frames at least this long before their times; 0: at their times. A simulator
+     * that is a process of its own is asked as seldom as this. */
+    uint64_t lookahead_ps;
     /* A frame of the design; its last bit leaves the line at frame->at_ps, now or later. */
     void (*on_frame)(struct sim_design *design, uint32_t port, const struct hdl_frame *frame);
 };
@@ -45,7 +48,7 @@ struct sim_design {
     uint32_t port_count;                          /* Numbers are below it. */
     uint64_t edges;
     struct sim_event edge;
-    char error[160];
+    char error[160]; /* Not empty: it cannot be used, or the simulator has failed. */
 };
 
 /* Opens a model in `sim`. False, and why in design->error: it cannot be used. */

@@ -29,10 +29,12 @@ struct hdl_model {
 static uint32_t wants_ports = 1, wants_number, wants_width = 64;
 static uint64_t edge_3_ps, edge_million_ps;
 
-static struct hdl_model *open_model(const struct hdl_host *host, uint64_t seed)
+static struct hdl_model *open_model(const struct hdl_model_ops *ops, const struct hdl_host *host,
+                                    uint64_t seed)
 {
     struct hdl_model *model = calloc(1, sizeof(*model));
     assert_non_null(model);
+    (void)ops;
     (void)seed;
     model->host = host;
     model->reset = true;
