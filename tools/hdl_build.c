@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "tools/hdl.h"
+#include "tools/hdl_icarus.h"
 #include "tools/nonic.h"
 
 #define WORDS_MAX 512
@@ -25,16 +26,18 @@ struct words {
 };
 
 static const char help[] =
-    "usage: nonic hdl build FILE... [--top MODULE] [-I DIR] [-y DIR] [-G NAME=VALUE] [-o "
-    "OUT.so]\n\n"
+    "usage: nonic hdl build FILE... [--simulator verilator|icarus] [--top MODULE] [-I DIR]\n"
+    "                       [-y DIR] [-G NAME=VALUE] [-o OUT]\n\n"
     "Compiles a design for `nonic hdl`. Its top module has the inputs clk and rst, and a "
     "nonic_axis\n"
     "inside, which comes with nonic. Verilator's files are in OUT.so.build, made anew each "
     "time.\n\n"
+    "  --simulator NAME verilator, or icarus: slow, but it knows X and Z (verilator)\n"
     "  --top MODULE     the top module (the name of the first file without its end)\n"
     "  -I DIR, -y DIR   where included files, and modules by their file's name, are looked for\n"
     "  -G NAME=VALUE    a parameter of the top module\n"
-    "  -o OUT.so        the shared object (MODULE.so)\n";
+    "  -o OUT           the shared object (MODULE.so); Icarus' is OUT.vvp, with OUT.vpi beside "
+    "it\n";
 
 static void add(struct words *words, const char *word)
 {
@@ -69,7 +72,7 @@ static int run(const struct words *words)
     }
     int status;
     if (pid < 0 || waitpid(pid, &status, 0) != pid) {
-        fprintf(stderr, "nonic: no process for Verilator: %s\n", strerror(errno));
+        fprintf(stderr, "nonic: no process for %s: %s\n", words->list[0], strerror(errno));
         return 1;
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
@@ -99,13 +102,42 @@ static void module_of(const char *file, char *module, size_t bytes)
 
 struct wishes {
     const char *top, *out;
-    struct words options; /* Verilator's. */
+    bool icarus;
+    struct words options;         /* The simulator's. */
+    struct words parameter_words; /* Verilator's. */
+    char parameters[4096];        /* Icarus': .NAME(VALUE),... */
 };
+
+/* Icarus sets parameters of its own top module (hdl/vpi_top.sv) alone, which gives them on. */
+static bool add_parameter(struct wishes *wishes, const char *text)
+{
+    const char *value = strchr(text, '=');
+    const size_t used = strlen(wishes->parameters);
+    if (value == NULL || used + strlen(text) + 4 > sizeof(wishes->parameters)) {
+        fprintf(stderr, "nonic: -G takes NAME=VALUE, not '%s'\n", text);
+        return false;
+    }
+    snprintf(wishes->parameters + used, sizeof(wishes->parameters) - used, "%s.%.*s(%s)",
+             used > 0 ? "," : "", (int)(value - text), text, value + 1);
+    return true;
+}
+
+static bool choose_simulator(struct wishes *wishes, const char *name)
+{
+    wishes->icarus = strcmp(name, "icarus") == 0;
+    if (!wishes->icarus && strcmp(name, "verilator") != 0) {
+        fprintf(stderr, "nonic: --simulator is verilator or icarus, not '%s'\n", name);
+        return false;
+    }
+    return true;
+}
 
 static bool read_options(int argc, char **argv, struct wishes *wishes)
 {
-    static const struct option options[] = {
-        {"top", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'}, {0}};
+    static const struct option options[] = {{"top", required_argument, NULL, 't'},
+                                            {"simulator", required_argument, NULL, 's'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
     static char joined[WORDS_MAX][PATH_MAX + 3];
     uint32_t count = 0;
     int option;
@@ -118,9 +150,20 @@ static bool read_options(int argc, char **argv, struct wishes *wishes)
             add(&wishes->options, "-y");
             add(&wishes->options, optarg);
             break;
-        case 'I':
+        case 's':
+            if (!choose_simulator(wishes, optarg)) {
+                return false;
+            }
+            break;
         case 'G':
-            snprintf(joined[count], sizeof(joined[0]), "-%c%s", option, optarg);
+            if (!add_parameter(wishes, optarg)) {
+                return false;
+            }
+            snprintf(joined[count], sizeof(joined[0]), "-G%s", optarg);
+            add(&wishes->parameter_words, joined[count++]);
+            break;
+        case 'I':
+            snprintf(joined[count], sizeof(joined[0]), "-I%s", optarg);
             add(&wishes->options, joined[count++]);
             break;
         default: fprintf(stderr, "%s", help); return false;
@@ -147,6 +190,67 @@ static bool find_glue(char *glue, char *root)
     return true;
 }
 
+/* vpi.c becomes a module for vvp, with the port in it. */
+static int build_module(const char *glue, const char *root, const char *out)
+{
+    static const char *const files[] = {"vpi.c", "port.c", "message.c", "base/prng.c",
+                                        "base/check.c"};
+    static char paths[COUNT_OF(files)][PATH_MAX + 16];
+    char above[PATH_MAX + 2], beside[PATH_MAX + 2], module[PATH_MAX];
+    struct words words = {0};
+    snprintf(above, sizeof(above), "-I%s", root);
+    snprintf(beside, sizeof(beside), "-I%s", glue);
+    hdl_icarus_module(out, module);
+    const char *const always[] = {
+        "sh", "-c",  "exec cc -shared -O2 -fno-strict-aliasing $(iverilog-vpi --cflags) \"$@\"",
+        "cc", above, beside,
+        "-o", module};
+    for (size_t i = 0; i < COUNT_OF(always); i++) {
+        add(&words, always[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        snprintf(paths[i], sizeof(paths[i]), "%s/%s", glue, files[i]);
+        add(&words, paths[i]);
+    }
+    print_words(&words);
+    return run(&words);
+}
+
+static int build_icarus(const struct wishes *wishes, const char *top, const char *glue,
+                        const char *root, char **files)
+{
+    char name[NAME_MAX + 16], parameters[sizeof(wishes->parameters) + 32], shared[NAME_MAX + 8];
+    char axis[PATH_MAX + 32], clock[PATH_MAX + 32];
+    struct words words = {0};
+    snprintf(shared, sizeof(shared), "%s.vvp", top);
+    const char *out = wishes->out != NULL ? wishes->out : shared;
+    snprintf(name, sizeof(name), "-DNONIC_TOP=%s", top);
+    snprintf(parameters, sizeof(parameters), "-DNONIC_PARAMETERS=%s", wishes->parameters);
+    snprintf(axis, sizeof(axis), "%s/nonic_axis.sv", glue);
+    snprintf(clock, sizeof(clock), "%s/vpi_top.sv", glue);
+    const char *const always[] = {"iverilog", "-g2012", "-s", "nonic_top", "-o", out, name};
+    for (size_t i = 0; i < COUNT_OF(always); i++) {
+        add(&words, always[i]);
+    }
+    if (wishes->parameters[0] != '\0') {
+        add(&words, parameters);
+    }
+    for (uint32_t i = 0; i < wishes->options.count; i++) {
+        add(&words, wishes->options.list[i]);
+    }
+    for (uint32_t i = 0; files[i] != NULL; i++) {
+        add(&words, files[i]);
+    }
+    add(&words, axis);
+    add(&words, clock);
+    print_words(&words);
+    if (run(&words) != 0 || build_module(glue, root, out) != 0) {
+        return 1;
+    }
+    printf("%s\n", out);
+    return 0;
+}
+
 int hdl_build(int argc, char **argv)
 {
     char module[NAME_MAX], shared[PATH_MAX], absolute[2 * PATH_MAX], objects[2 * PATH_MAX + 8];
@@ -161,6 +265,9 @@ int hdl_build(int argc, char **argv)
     }
     module_of(argv[optind], module, sizeof(module));
     const char *top = wishes.top != NULL ? wishes.top : module;
+    if (wishes.icarus) {
+        return build_icarus(&wishes, top, glue, root, argv + optind);
+    }
     snprintf(shared, sizeof(shared), "%s.so", top);
     const char *out = wishes.out != NULL ? wishes.out : shared;
     snprintf(absolute, sizeof(absolute), "%s%s%s", out[0] == '/' ? "" : here,
@@ -182,6 +289,9 @@ int hdl_build(int argc, char **argv)
     }
     for (uint32_t i = 0; i < wishes.options.count; i++) {
         add(&words, wishes.options.list[i]);
+    }
+    for (uint32_t i = 0; i < wishes.parameter_words.count; i++) {
+        add(&words, wishes.parameter_words.list[i]);
     }
     for (int i = optind; i < argc; i++) {
         add(&words, argv[i]);

@@ -7,8 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/hdl_icarus.h"
+
 const struct hdl_model_ops *hdl_load(const char *path)
 {
+    if (hdl_is_icarus(path)) {
+        return hdl_load_icarus(path);
+    }
     char real[PATH_MAX];
     void *object = dlopen(realpath(path, real) != NULL ? real : path, RTLD_NOW | RTLD_LOCAL);
     if (object == NULL) {

@@ -22,9 +22,11 @@
 #define FRAMES_WAIT 256
 #define RESET_EDGES 16
 #define FIRST_PS    UINT64_C(1000000) /* When the first frame comes: behind the reset. */
+#define AHEAD_PS    UINT64_C(500000)  /* Frames are known ahead of their times. */
+#define PS_PER_NS   1000.0
 
 static const char help[] =
-    "usage: nonic hdl replay DESIGN.so IN.pcapng [OPTION]...\n\n"
+    "usage: nonic hdl replay DESIGN IN.pcapng [OPTION]...\n\n"
     "Frames of a capture of Ethernet reach port 0 of a design at their times; frames of the "
     "design\n"
     "are written down. The same seed gives the same run. Ends when the design has been silent for "
@@ -36,13 +38,14 @@ static const char help[] =
     "  --rate GBPS              of the line, in Gb/s (10); 0: the line takes no time\n"
     "  --linger US              silence that ends the run (100)\n"
     "  --ready P, --gap P       probabilities: tready in a cycle (1), a gap between two beats (0)\n"
+    "  --lookahead NS           under Icarus: how far it runs alone (500); all give the same run\n"
     "  --seed N                 of registers without reset, and of these two (1)\n" HDL_WAVES_HELP
     "  --strict                 status 1 if the design breaks a rule of its stream\n";
 
 struct wishes {
     const char *out, *golden;
     struct hdl_waves waves;
-    double period_ns, rate_gbps, linger_us, ready, gap;
+    double period_ns, rate_gbps, linger_us, lookahead_ns, ready, gap;
     uint64_t seed;
     bool strict;
 };
@@ -77,13 +80,13 @@ static void schedule_next(struct replay *replay)
     replay->begin_ps = replay->begin_ps == UINT64_MAX ? at_ps : replay->begin_ps;
     const uint64_t due_ps = FIRST_PS + (at_ps > replay->begin_ps ? at_ps - replay->begin_ps : 0);
     sim_schedule(&replay->sim, &replay->next,
-                 due_ps > replay->sim.now_ps ? due_ps : replay->sim.now_ps);
+                 due_ps - AHEAD_PS > replay->sim.now_ps ? due_ps - AHEAD_PS : replay->sim.now_ps);
 }
 
 static void on_next(struct sim *sim, struct sim_event *event)
 {
     struct replay *replay = CONTAINER_OF(event, struct replay, next);
-    const struct hdl_frame frame = {.at_ps = sim->now_ps,
+    const struct hdl_frame frame = {.at_ps = sim->now_ps + AHEAD_PS,
                                     .data = replay->data,
                                     .bytes = replay->header->caplen,
                                     .bad = replay->header->caplen < replay->header->len};
@@ -93,7 +96,7 @@ static void on_next(struct sim *sim, struct sim_event *event)
     } else {
         replay->refused++;
     }
-    replay->last_ps = sim->now_ps;
+    replay->last_ps = frame.at_ps;
     schedule_next(replay);
 }
 
@@ -143,6 +146,7 @@ static bool open_design(struct replay *replay, const struct hdl_model_ops *ops,
         .period_fs = (uint64_t)(wishes->period_ns * FS_PER_NS),
         .reset_edges = RESET_EDGES,
         .seed = wishes->seed,
+        .lookahead_ps = (uint64_t)(wishes->lookahead_ns * PS_PER_NS),
         .on_frame = on_frame};
     if (!sim_design_open(&replay->design, &replay->sim, &config)) {
         fprintf(stderr, "nonic: %s\n", replay->design.error);
@@ -184,6 +188,10 @@ static int conclude(struct replay *replay, const struct wishes *wishes)
                replay->cut);
     }
     print_bad(replay);
+    if (replay->design.error[0] != '\0') {
+        fprintf(stderr, "nonic: %s\n", replay->design.error);
+        return 1;
+    }
     if (replay->unreadable) {
         fprintf(stderr, "nonic: the capture is broken: %s\n", pcap_geterr(replay->in));
         return 1;
@@ -242,6 +250,8 @@ static bool read_option(int option, struct wishes *wishes)
     case 'r': return hdl_read_number("rate", optarg, 0, 1000, &wishes->rate_gbps);
     case 'l': return hdl_read_number("linger", optarg, 0, 1e9, &wishes->linger_us);
     case 'R': return hdl_read_number("ready", optarg, 0.001, 1, &wishes->ready);
+    case 'a':
+        return hdl_read_number("lookahead", optarg, 0, AHEAD_PS / PS_PER_NS, &wishes->lookahead_ns);
     case 'g': return hdl_read_number("gap", optarg, 0, 0.999, &wishes->gap);
     case 's':
         if (!hdl_read_number("seed", optarg, 0, 1e15, &seed)) {
@@ -260,6 +270,7 @@ int hdl_replay(int argc, char **argv)
                                             {"rate", required_argument, NULL, 'r'},
                                             {"linger", required_argument, NULL, 'l'},
                                             {"ready", required_argument, NULL, 'R'},
+                                            {"lookahead", required_argument, NULL, 'a'},
                                             {"gap", required_argument, NULL, 'g'},
                                             {"seed", required_argument, NULL, 's'},
                                             HDL_WAVES_OPTIONS,
@@ -270,6 +281,7 @@ int hdl_replay(int argc, char **argv)
                             .period_ns = 6.4,
                             .rate_gbps = 10,
                             .linger_us = 100,
+                            .lookahead_ns = AHEAD_PS / PS_PER_NS,
                             .ready = 1,
                             .seed = 1};
     int option;

@@ -34,24 +34,27 @@ module echo #(
     logic [7:0]  sent;
     logic        sending;
 
-    // Octet i of the headers.
-    function automatic logic [7:0] octet(input int i);
-        return store[i / 8][8 * (i % 8) +: 8];
+    // Functions get all that they read as arguments: Icarus calls them again when one changes.
+    logic [319:0] headers;       // of the frame, octet 0 first
+    wire  [63:0]  stored = store[sent];
+
+    function automatic logic [7:0] octet(input logic [319:0] headers, input int i);
+        return headers[8 * i +: 8];
     endfunction
 
     // The octet that stands at place i of the answer: addresses and ports change places.
-    function automatic logic [7:0] swapped(input int i);
-        if (i < 6) return octet(i + 6);
-        if (i < 12) return octet(i - 6);
-        if (i >= 26 && i < 30) return octet(i + 4);
-        if (i >= 30 && i < 34) return octet(i - 4);
-        if (i == 34 || i == 35) return octet(i + 2);
-        if (i == 36 || i == 37) return octet(i - 2);
-        return octet(i);
+    function automatic logic [7:0] swapped(input logic [319:0] headers, input int i);
+        if (i < 6) return octet(headers, i + 6);
+        if (i < 12) return octet(headers, i - 6);
+        if (i >= 26 && i < 30) return octet(headers, i + 4);
+        if (i >= 30 && i < 34) return octet(headers, i - 4);
+        if (i == 34 || i == 35) return octet(headers, i + 2);
+        if (i == 36 || i == 37) return octet(headers, i - 2);
+        return octet(headers, i);
     endfunction
 
-    wire for_us = {octet(12), octet(13)} == 16'h0800 && octet(14) == 8'h45 && octet(23) == 8'd17 &&
-                  {octet(36), octet(37)} == PORT;
+    wire for_us = {octet(headers, 12), octet(headers, 13)} == 16'h0800 && octet(headers, 14) == 8'h45 && octet(headers, 23) == 8'd17 &&
+                  {octet(headers, 36), octet(headers, 37)} == PORT;
 
     assign rx_ready = !sending && !judge;
     assign tx_valid = sending;
@@ -59,7 +62,7 @@ module echo #(
     assign tx_keep  = tx_last ? last_keep : 8'hff;
     always_comb begin
         for (int i = 0; i < 8; i++) begin
-            tx_data[8 * i +: 8] = sent < 5 ? swapped(8 * int'(sent) + i) : store[sent][8 * i +: 8];
+            tx_data[8 * i +: 8] = sent < 5 ? swapped(headers, 8 * int'(sent) + i) : stored[8 * i +: 8];
         end
     end
 
@@ -86,6 +89,7 @@ module echo #(
         end else if (rx_valid && rx_ready) begin
             if (int'(count) < WORDS) begin
                 store[count] <= rx_data;
+                if (count < 5) headers[64 * int'(count) +: 64] <= rx_data;
                 count        <= count + 1;
             end
             if (rx_last) begin
