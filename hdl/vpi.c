@@ -3,8 +3,8 @@
  * vpi - a design under Icarus Verilog: the functions that nonic_axis.sv and vpi_top.sv call.
  *
  * The simulator is a process of its own, and its ports are in it: frames cross the socket, beats
- * do not. nonic grants time, edge by edge or more (hdl/message.h). `nonic hdl build` compiles this with
- * each design, as a module that the simulator loads. A process has one design: all is static.
+ * do not. nonic grants time, edge by edge or more (hdl/message.h). `nonic hdl build` compiles this
+ * with each design, as a module for vvp. A process has one design: all is static.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * hdl_icarus - a design under Icarus Verilog as a model (hdl/model.h).
  *
  * Purpose    Icarus' vvp runs in a process of its own, and its ports with it. The model's ports
- *            here are their mirrors (hdl/mirror.h): they show what has happened there up to each edge.
+ *            are mirrors (hdl/mirror.h) of those: they show what has happened up to each edge.
  * Errors     A process that ends, says what it may not say (hdl/message.h), or does not answer for
  *            a minute, fails the run with a reason.
  */

@@ -297,6 +297,10 @@ static int conclude(struct live *live, const struct wishes *wishes)
     printf("ICRCs: %" PRIu64 " right and %" PRIu64 " wrong of the design, %" PRIu64
            " right and %" PRIu64 " wrong of peers\n",
            bridge->roce_left, counts[BRIDGE_ICRC], bridge->roce_came, counts[BRIDGE_CAME_ICRC]);
+    if (live->design.error[0] != '\0') {
+        fprintf(stderr, "nonic: %s\n", live->design.error);
+        return 1;
+    }
     print_dropped(bridge);
     print_port(design_port_counters(live->port));
     const uint64_t refused = hdl_port_counters(live->line)->refused;
