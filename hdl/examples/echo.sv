@@ -11,7 +11,7 @@ module echo #(
     input logic clk,
     input logic rst
 );
-    localparam logic [15:0] PORT = UDP_PORT;
+    localparam logic [15:0] PORT = UDP_PORT[15:0];
     localparam int WORDS = 1536 / 8;
 
     logic [63:0] rx_data, tx_data;
