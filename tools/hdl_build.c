@@ -180,7 +180,7 @@ static bool read_options(int argc, char **argv, struct wishes *wishes)
 static bool find_glue(char *glue, char *root)
 {
     char error[3 * PATH_MAX];
-    if (!find_part("hdl/nonic_axis.sv", glue, PATH_MAX, error, sizeof(error))) {
+    if (!find_part("design/hdl/nonic_axis.sv", glue, PATH_MAX, error, sizeof(error))) {
         fprintf(stderr, "nonic: %s\n", error);
         return false;
     }

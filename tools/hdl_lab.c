@@ -103,6 +103,9 @@ static uint64_t print_designs(struct feroce_machine *machine)
     for (uint32_t i = 0; i < machine->load.senders; i++) {
         struct feroce_node *node = &machine->nodes[i];
         broken += hdl_print_violations(&node->design->design);
+        if (node->design->design.error[0] != '\0') {
+            lab_fail(machine->run, "%s", node->design->design.error);
+        }
         print_strays(node->design);
         printf("design %u, %s: %" PRIu64 " of %u messages acknowledged, %" PRIu64
                " packets, %" PRIu64 " of them again; %" PRIu64 " edges\n",
