@@ -19,11 +19,6 @@
 #include "base/prng.h"
 #include "wire/pcapng.h"
 
-static uint16_t load_le16(const uint8_t *from)
-{
-    return (uint16_t)(from[0] | from[1] << 8);
-}
-
 /* -- The reader -------------------------------------------------------------------------------- */
 
 struct block {
