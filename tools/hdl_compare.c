@@ -12,8 +12,6 @@
 #include "tools/hdl_design.h"
 #include "tools/nonic.h"
 
-#define PS_PER_NS 1000u
-
 static const char help[] = "usage: nonic hdl compare A.pcapng B.pcapng [--frames]\n\n"
                            "Compares two captures of Ethernet, frame by frame: bytes, and times to "
                            "the ns. The first frame\n"
@@ -40,7 +38,7 @@ pcap_t *hdl_open_capture(const char *path)
 
 uint64_t hdl_time_ps(const struct pcap_pkthdr *header)
 {
-    return ((uint64_t)header->ts.tv_sec * 1000000000 + (uint64_t)header->ts.tv_usec) * PS_PER_NS;
+    return ((uint64_t)header->ts.tv_sec * 1000000000 + (uint64_t)header->ts.tv_usec) * SIM_NS;
 }
 
 /* -- Comparing ----------------------------------------------------------------------------------*/

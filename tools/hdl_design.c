@@ -9,6 +9,9 @@
 
 #include "tools/hdl_icarus.h"
 
+#define FS_PER_NS   1000000.0
+#define FRAMES_WAIT 256
+
 const struct hdl_model_ops *hdl_load(const char *path)
 {
     if (hdl_is_icarus(path)) {
@@ -29,22 +32,60 @@ const struct hdl_model_ops *hdl_load(const char *path)
     return entry();
 }
 
-bool hdl_waves_option(struct hdl_waves *waves, int option, const char *value)
+const struct hdl_wishes hdl_plain_wishes = {
+    .trace_for_us = 1e12, .period_ns = 6.4, .rate_gbps = 10, .seed = 1};
+
+bool hdl_read_option(struct hdl_wishes *wishes, int option, const char *value, const char *help)
 {
     switch (option) {
-    case HDL_WAVES_FROM: return hdl_read_number("trace-from", value, 0, 1e12, &waves->from_us);
-    case HDL_WAVES_FOR: return hdl_read_number("trace-for", value, 0, 1e12, &waves->for_us);
-    default: waves->path = value; return true;
+    case HDL_OPTION_TRACE: wishes->trace = value; return true;
+    case HDL_OPTION_TRACE_FROM:
+        return hdl_read_number("trace-from", value, 0, 1e12, &wishes->trace_from_us);
+    case HDL_OPTION_TRACE_FOR:
+        return hdl_read_number("trace-for", value, 0, 1e12, &wishes->trace_for_us);
+    case HDL_OPTION_PERIOD: return hdl_read_number("period", value, 0.1, 1e6, &wishes->period_ns);
+    case HDL_OPTION_RATE: return hdl_read_number("rate", value, 0, 1000, &wishes->rate_gbps);
+    case HDL_OPTION_SEED: return hdl_read_number("seed", value, 0, 1e15, &wishes->seed);
+    case HDL_OPTION_STRICT: wishes->strict = true; return true;
+    default: fprintf(stderr, "%s", help); return false;
     }
 }
 
-bool hdl_trace(struct sim_design *design, const struct hdl_waves *waves)
+struct sim_design_config hdl_config(const struct hdl_model_ops *ops,
+                                    const struct hdl_wishes *wishes)
 {
-    const uint64_t from_ps = (uint64_t)(waves->from_us * PS_PER_US);
-    if (waves->path != NULL &&
-        !design->config.ops->trace(design->model, waves->path, from_ps,
-                                   from_ps + (uint64_t)(waves->for_us * PS_PER_US))) {
-        fprintf(stderr, "nonic: cannot write %s\n", waves->path);
+    const double byte_fs = wishes->rate_gbps > 0 ? HDL_BITS_PER_FS / wishes->rate_gbps : 0;
+    return (struct sim_design_config){.ops = ops,
+                                      .port = {.frame_bytes = HDL_FRAME_BYTES_MAX,
+                                               .frames = FRAMES_WAIT,
+                                               .line_fs_per_byte = (uint64_t)byte_fs,
+                                               .ready_ppm = 1000000},
+                                      .period_fs = (uint64_t)(wishes->period_ns * FS_PER_NS),
+                                      .reset_edges = SIM_DESIGN_RESET_EDGES,
+                                      .seed = (uint64_t)wishes->seed};
+}
+
+bool hdl_open(struct sim_design *design, struct sim *sim, const struct sim_design_config *config,
+              const struct hdl_wishes *wishes)
+{
+    if (!sim_design_open(design, sim, config)) {
+        fprintf(stderr, "nonic: %s\n", design->error);
+        return false;
+    }
+    if (design->ports[0] == NULL) {
+        fprintf(stderr, "nonic: %s has no port 0\n", config->ops->name);
+        return false;
+    }
+    return hdl_trace(design, wishes);
+}
+
+bool hdl_trace(struct sim_design *design, const struct hdl_wishes *wishes)
+{
+    const uint64_t from_ps = (uint64_t)(wishes->trace_from_us * PS_PER_US);
+    const uint64_t to_ps = from_ps + (uint64_t)(wishes->trace_for_us * PS_PER_US);
+    if (wishes->trace != NULL &&
+        !design->config.ops->trace(design->model, wishes->trace, from_ps, to_ps)) {
+        fprintf(stderr, "nonic: cannot write %s\n", wishes->trace);
         return false;
     }
     return true;
@@ -67,6 +108,18 @@ uint64_t hdl_print_violations(struct sim_design *design)
         }
     }
     return broken;
+}
+
+void hdl_print_dropped(const struct bridge *bridge)
+{
+    const char *before = "dropped: ";
+    for (enum bridge_verdict i = 0; i < BRIDGE_VERDICT_COUNT; i++) {
+        if (bridge_is_dropped(i) && bridge->counts[i] > 0) {
+            printf("%s%" PRIu64 " %s", before, bridge->counts[i], bridge_verdict_text(i));
+            before = "; ";
+        }
+    }
+    printf(before[0] == ';' ? "\n" : "");
 }
 
 bool hdl_read_number(const char *name, const char *text, double least, double most, double *value)

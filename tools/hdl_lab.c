@@ -15,9 +15,8 @@
 #include "tools/hdl_design.h"
 #include "tools/nonic.h"
 
-#define PS_PER_NS   1000.0
-#define PS_PER_MS   1e9
-#define BITS_PER_FS 8e6 /* A byte at 1 Gb/s. */
+#define PS_PER_MS 1e9
+#define FS_PER_NS 1e6
 
 static const char help[] =
     "usage: nonic hdl lab DESIGN.so... [OPTION]...\n\n"
@@ -35,7 +34,7 @@ static const char help[] =
     "  --seed N              of losses, and of registers without reset (1)\n"
     "  --patience MS         the run ends when nothing was acknowledged for this time (10)\n"
     "  --set NAME=VALUE      a parameter of the network or the host; a wrong NAME lists them\n"
-    "  --capture OUT.pcapng  every frame that came to a host or a design\n" HDL_WAVES_HELP
+    "  --capture OUT.pcapng  every frame that came to a host or a design\n" HDL_TRACE_HELP
     "  --strict              status 1 if a design breaks a rule of its stream\n";
 
 /* The parameters of FERoCE's machine that mean something here, with values of a plain network. */
@@ -47,10 +46,10 @@ static const struct lab_experiment experiment = {
 };
 
 struct wishes {
-    double messages, bytes, loss, rate_gbps, period_ns, seed, patience_ms;
-    bool write, strict;
+    struct hdl_wishes plain;
+    double messages, bytes, loss, patience_ms;
+    bool write;
     const char *capture;
-    struct hdl_waves waves;
     const char *settings[LAB_PARAMETERS_MAX];
     uint32_t setting_count;
 };
@@ -60,8 +59,8 @@ struct wishes {
 static struct feroce_setup setup_of(struct lab_run *run, const struct wishes *wishes)
 {
     struct feroce_setup setup = feroce_setup_2026(run, FEROCE_10G);
-    setup.timing.cycle_ps = (uint64_t)(wishes->period_ns * PS_PER_NS);
-    setup.line.wire.byte_fs = (uint64_t)(BITS_PER_FS / wishes->rate_gbps);
+    setup.design_period_fs = (uint64_t)(wishes->plain.period_ns * FS_PER_NS);
+    setup.line.wire.byte_fs = (uint64_t)(HDL_BITS_PER_FS / wishes->plain.rate_gbps);
     setup.board_line = setup.line;
     setup.patience_ps = (uint64_t)(wishes->patience_ms * PS_PER_MS);
     return setup;
@@ -78,17 +77,17 @@ static struct feroce_load load_of(const struct wishes *wishes, uint32_t designs)
     return load;
 }
 
-static void print_strays(const struct feroce_design *design)
+static void print_lost(const struct feroce_design *design)
 {
-    for (uint32_t i = 0; i < FEROCE_STRAYS; i++) {
-        if (design->strays[i] > 0) {
-            printf("%" PRIu64 " frames of design %u went nowhere: %s\n", design->strays[i],
-                   design->node->number, feroce_stray_texts[i]);
-        }
+    hdl_print_dropped(&design->bridge);
+    if (design->bridge.counts[BRIDGE_ICRC] > 0) {
+        printf("the last wrong ICRC: %08" PRIx32 ", expected %08" PRIx32 "\n",
+               design->bridge.icrc.found, design->bridge.icrc.expected);
     }
-    if (design->strays[FEROCE_STRAY_ICRC] > 0) {
-        printf("the first wrong ICRC: found %08" PRIx32 ", expected %08" PRIx32 "\n",
-               design->icrc_found, design->icrc_wanted);
+    if (design->nowhere > 0) {
+        printf("%" PRIu64 " datagrams of design %u went nowhere: an address or a port that nobody "
+               "has, or no packet of RoCEv2\n",
+               design->nowhere, design->node->number);
     }
     if (design->refused > 0) {
         printf("%" PRIu64 " frames did not reach design %u: it takes them too slowly\n",
@@ -106,7 +105,7 @@ static uint64_t print_designs(struct feroce_machine *machine)
         if (node->design->design.error[0] != '\0') {
             lab_fail(machine->run, "%s", node->design->design.error);
         }
-        print_strays(node->design);
+        print_lost(node->design);
         printf("design %u, %s: %" PRIu64 " of %u messages acknowledged, %" PRIu64
                " packets, %" PRIu64 " of them again; %" PRIu64 " edges\n",
                i, machine->setup.designs[i]->name, node->messages, machine->load.messages,
@@ -152,11 +151,11 @@ static int run_designs(struct lab_run *run, const struct wishes *wishes, int cou
         fprintf(stderr, "nonic: %s\n", run->failure);
         return 1;
     }
-    if (!hdl_trace(&machine->nodes[0].design->design, &wishes->waves)) {
+    if (!hdl_trace(&machine->nodes[0].design->design, &wishes->plain)) {
         return 1;
     }
     feroce_machine_run(machine);
-    return conclude(machine, run, wishes->strict);
+    return conclude(machine, run, wishes->plain.strict);
 }
 
 /* -- The command line ---------------------------------------------------------------------------*/
@@ -168,15 +167,8 @@ static bool read_option(int option, struct wishes *wishes)
     case 'b': return hdl_read_number("bytes", optarg, 4, 1 << 24, &wishes->bytes);
     case 'w': wishes->write = true; return true;
     case 'l': return hdl_read_number("loss", optarg, 0, 0.5, &wishes->loss);
-    case 'r': return hdl_read_number("rate", optarg, 0.001, 1000, &wishes->rate_gbps);
-    case 'p': return hdl_read_number("period", optarg, 0.1, 1e6, &wishes->period_ns);
-    case 's': return hdl_read_number("seed", optarg, 0, 1e15, &wishes->seed);
     case 'P': return hdl_read_number("patience", optarg, 0.001, 1e6, &wishes->patience_ms);
     case 'c': wishes->capture = optarg; return true;
-    case HDL_WAVES_PATH:
-    case HDL_WAVES_FROM:
-    case HDL_WAVES_FOR: return hdl_waves_option(&wishes->waves, option, optarg);
-    case 'S': wishes->strict = true; return true;
     case 'x':
         if (wishes->setting_count == COUNT_OF(wishes->settings)) {
             fprintf(stderr, "nonic: more settings than there are parameters\n");
@@ -184,7 +176,7 @@ static bool read_option(int option, struct wishes *wishes)
         }
         wishes->settings[wishes->setting_count++] = optarg;
         return true;
-    default: fprintf(stderr, "%s", help); return false;
+    default: return hdl_read_option(&wishes->plain, option, optarg, help);
     }
 }
 
@@ -204,7 +196,11 @@ static void print_parameters(void)
 static bool prepare(struct lab_run *run, const struct wishes *wishes)
 {
     char error[LAB_TEXT_BYTES];
-    lab_prepare(run, &experiment, (uint64_t)wishes->seed);
+    if (wishes->plain.rate_gbps < 0.001) {
+        fprintf(stderr, "nonic: lines of the laboratory take time: --rate is at least 0.001\n");
+        return false;
+    }
+    lab_prepare(run, &experiment, (uint64_t)wishes->plain.seed);
     run->capture_path = wishes->capture;
     for (uint32_t i = 0; i < wishes->setting_count; i++) {
         if (!lab_set(run, wishes->settings[i], error, sizeof(error))) {
@@ -218,28 +214,14 @@ static bool prepare(struct lab_run *run, const struct wishes *wishes)
 
 int hdl_lab(int argc, char **argv)
 {
-    static const struct option options[] = {{"messages", required_argument, NULL, 'm'},
-                                            {"bytes", required_argument, NULL, 'b'},
-                                            {"write", no_argument, NULL, 'w'},
-                                            {"loss", required_argument, NULL, 'l'},
-                                            {"rate", required_argument, NULL, 'r'},
-                                            {"period", required_argument, NULL, 'p'},
-                                            {"seed", required_argument, NULL, 's'},
-                                            {"patience", required_argument, NULL, 'P'},
-                                            {"set", required_argument, NULL, 'x'},
-                                            {"capture", required_argument, NULL, 'c'},
-                                            HDL_WAVES_OPTIONS,
-                                            {"strict", no_argument, NULL, 'S'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    static const struct option options[] = {
+        {"messages", required_argument, NULL, 'm'}, {"bytes", required_argument, NULL, 'b'},
+        {"write", no_argument, NULL, 'w'},          {"loss", required_argument, NULL, 'l'},
+        {"patience", required_argument, NULL, 'P'}, {"set", required_argument, NULL, 'x'},
+        {"capture", required_argument, NULL, 'c'},  HDL_OPTIONS};
     static struct lab_run run;
-    struct wishes wishes = {.waves = HDL_WAVES_ALL,
-                            .messages = 1000,
-                            .bytes = 4096,
-                            .rate_gbps = 10,
-                            .period_ns = 6.4,
-                            .seed = 1,
-                            .patience_ms = 10};
+    struct wishes wishes = {
+        .plain = hdl_plain_wishes, .messages = 1000, .bytes = 4096, .patience_ms = 10};
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (option == 'h') {

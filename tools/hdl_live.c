@@ -24,16 +24,11 @@
 #include "wire/feroce.h"
 #include "wire/roce.h"
 
-#define FS_PER_NS   1000000.0
-#define PS_PER_NS   1000u
-#define BITS_PER_FS 8e6 /* A byte at 1 Gb/s. */
-#define FRAMES_WAIT 256
-#define RESET_EDGES 16
-#define LOOK_EDGES  64 /* The sockets are looked at this often. */
-#define PORTS_MAX   64
-#define ICRCS_TOLD  8
-#define ANSWER_PS   UINT64_C(20000000) /* A design gets this time to tell its MAC address. */
-#define NS_PER_MS   1000000u
+#define LOOK_EDGES 64 /* The sockets are looked at this often. */
+#define PORTS_MAX  64
+#define ICRCS_TOLD 8
+#define ANSWER_PS  UINT64_C(20000000) /* A design gets this time to tell its MAC address. */
+#define NS_PER_MS  1000000u
 
 static const char help[] =
     "usage: nonic hdl live DESIGN.so --address A.B.C.D [OPTION]...\n\n"
@@ -54,21 +49,20 @@ static const char help[] =
     "  --seed N               of registers without reset (1)\n"
     "  --fault SPEC           a bad network, as nonic run --fault says it\n"
     "  --for SECONDS          ends after this time\n"
-    "  --capture FILE.pcapng  the design's frames, both ways, with its own time\n" HDL_WAVES_HELP
+    "  --capture FILE.pcapng  the design's frames, both ways, with its own time\n" HDL_TRACE_HELP
     "  --strict               status 1 if the design breaks a rule of its stream, or has sent a "
     "wrong\n"
     "                         ICRC\n";
 
 struct wishes {
     const char *address, *fault, *capture;
-    struct hdl_waves waves;
+    struct hdl_wishes plain;
     struct in_addr ip;
     uint16_t ports[PORTS_MAX];
     uint32_t port_count;
-    double period_ns, rate_gbps, seconds;
-    uint64_t seed, hold_ps;
+    double seconds;
+    uint64_t hold_ps;
     uint32_t grant_ms;
-    bool strict;
 };
 
 struct live {
@@ -96,7 +90,7 @@ static void on_signal(int number)
 
 static struct instant now_of(const struct live *live)
 {
-    return (struct instant){live->sim.now_ps / PS_PER_NS};
+    return (struct instant){live->sim.now_ps / SIM_NS};
 }
 
 /* `name` is the wave that shows the packet's number. */
@@ -153,7 +147,7 @@ static void take_arrival(struct live *live, const struct design_arrival *arrival
  * reset nothing is given, for no design hears it. */
 static void take_arrivals(struct live *live)
 {
-    while (live->design.edges > 2 * RESET_EDGES && hdl_port_room(live->line) > 2) {
+    while (live->design.edges > 2 * SIM_DESIGN_RESET_EDGES && hdl_port_room(live->line) > 2) {
         if (!live->has_waiting && !design_port_receive(live->port, now_of(live), &live->waiting)) {
             return;
         }
@@ -256,18 +250,6 @@ static void run(struct live *live, const struct wishes *wishes)
 
 /* -- The end ------------------------------------------------------------------------------------*/
 
-static void print_dropped(const struct bridge *bridge)
-{
-    const char *before = "dropped: ";
-    for (enum bridge_verdict i = 0; i < BRIDGE_VERDICT_COUNT; i++) {
-        if (bridge_is_dropped(i) && bridge->counts[i] > 0) {
-            printf("%s%" PRIu64 " %s", before, bridge->counts[i], bridge_verdict_text(i));
-            before = "; ";
-        }
-    }
-    printf(before[0] == ';' ? "\n" : "");
-}
-
 static void print_port(const struct design_port_counters *port)
 {
     if (port->refused > 0) {
@@ -301,7 +283,7 @@ static int conclude(struct live *live, const struct wishes *wishes)
         fprintf(stderr, "nonic: %s\n", live->design.error);
         return 1;
     }
-    print_dropped(bridge);
+    hdl_print_dropped(bridge);
     print_port(design_port_counters(live->port));
     const uint64_t refused = hdl_port_counters(live->line)->refused;
     if (refused > 0) {
@@ -321,7 +303,7 @@ static int conclude(struct live *live, const struct wishes *wishes)
         fprintf(stderr, "nonic: %s\n", error);
         return 1;
     }
-    return wishes->strict && (broken > 0 || counts[BRIDGE_ICRC] > 0);
+    return wishes->plain.strict && (broken > 0 || counts[BRIDGE_ICRC] > 0);
 }
 
 /* -- The beginning ------------------------------------------------------------------------------*/
@@ -329,27 +311,13 @@ static int conclude(struct live *live, const struct wishes *wishes)
 static bool open_design(struct live *live, const struct hdl_model_ops *ops,
                         const struct wishes *wishes)
 {
-    const struct sim_design_config config = {
-        .ops = ops,
-        .port = {.frame_bytes = HDL_FRAME_BYTES_MAX,
-                 .frames = FRAMES_WAIT,
-                 .line_fs_per_byte =
-                     wishes->rate_gbps > 0 ? (uint64_t)(BITS_PER_FS / wishes->rate_gbps) : 0,
-                 .ready_ppm = 1000000},
-        .period_fs = (uint64_t)(wishes->period_ns * FS_PER_NS),
-        .reset_edges = RESET_EDGES,
-        .seed = wishes->seed,
-        .on_frame = on_frame};
-    if (!sim_design_open(&live->design, &live->sim, &config)) {
-        fprintf(stderr, "nonic: %s\n", live->design.error);
+    struct sim_design_config config = hdl_config(ops, &wishes->plain);
+    config.on_frame = on_frame;
+    if (!hdl_open(&live->design, &live->sim, &config, &wishes->plain)) {
         return false;
     }
     live->line = live->design.ports[0];
-    if (live->line == NULL) {
-        fprintf(stderr, "nonic: %s has no port 0\n", ops->name);
-        return false;
-    }
-    return hdl_trace(&live->design, &wishes->waves);
+    return true;
 }
 
 static bool open_port(struct live *live, const struct wishes *wishes)
@@ -389,7 +357,7 @@ static int live_with(const struct wishes *wishes, const char *path)
     if (ops == NULL || !open_port(&live, wishes)) {
         return 1;
     }
-    sim_init(&live.sim, wishes->seed);
+    sim_init(&live.sim, (uint64_t)wishes->plain.seed);
     bridge_init(&live.bridge, ntohl(wishes->ip.s_addr));
     live.hold = hold_begin(wishes->hold_ps);
     if (!open_design(&live, ops, wishes)) {
@@ -466,7 +434,6 @@ static bool read_port(const char *text, struct wishes *wishes)
 
 static bool read_option(int option, struct wishes *wishes)
 {
-    double seed;
     switch (option) {
     case 'a':
         wishes->address = optarg;
@@ -478,22 +445,10 @@ static bool read_option(int option, struct wishes *wishes)
         return false;
     case 'P': return read_port(optarg, wishes);
     case 'H': return read_hold(optarg, wishes);
-    case 'p': return hdl_read_number("period", optarg, 0.1, 1e6, &wishes->period_ns);
-    case 'r': return hdl_read_number("rate", optarg, 0, 1000, &wishes->rate_gbps);
     case 'F': return hdl_read_number("for", optarg, 0.001, 1e9, &wishes->seconds);
     case 'f': wishes->fault = optarg; return true;
     case 'c': wishes->capture = optarg; return true;
-    case HDL_WAVES_PATH:
-    case HDL_WAVES_FROM:
-    case HDL_WAVES_FOR: return hdl_waves_option(&wishes->waves, option, optarg);
-    case 'S': wishes->strict = true; return true;
-    case 's':
-        if (!hdl_read_number("seed", optarg, 0, 1e15, &seed)) {
-            return false;
-        }
-        wishes->seed = (uint64_t)seed;
-        return true;
-    default: fprintf(stderr, "%s", help); return false;
+    default: return hdl_read_option(&wishes->plain, option, optarg, help);
     }
 }
 
@@ -502,22 +457,13 @@ int hdl_live(int argc, char **argv)
     static const struct option options[] = {{"address", required_argument, NULL, 'a'},
                                             {"port", required_argument, NULL, 'P'},
                                             {"hold", required_argument, NULL, 'H'},
-                                            {"period", required_argument, NULL, 'p'},
-                                            {"rate", required_argument, NULL, 'r'},
-                                            {"seed", required_argument, NULL, 's'},
                                             {"fault", required_argument, NULL, 'f'},
                                             {"for", required_argument, NULL, 'F'},
                                             {"capture", required_argument, NULL, 'c'},
-                                            HDL_WAVES_OPTIONS,
-                                            {"strict", no_argument, NULL, 'S'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    struct wishes wishes = {.waves = HDL_WAVES_ALL,
+                                            HDL_OPTIONS};
+    struct wishes wishes = {.plain = hdl_plain_wishes,
                             .ports = {ROCE_UDP_PORT, FEROCE_PORT_CM},
                             .port_count = 2,
-                            .period_ns = 6.4,
-                            .rate_gbps = 10,
-                            .seed = 1,
                             .hold_ps = 5000000,
                             .grant_ms = 50};
     int option;

@@ -17,13 +17,8 @@
 #include "tools/hdl_design.h"
 #include "tools/nonic.h"
 
-#define FS_PER_NS   1000000.0
-#define BITS_PER_FS 8e6 /* A byte at 1 Gb/s. */
-#define FRAMES_WAIT 256
-#define RESET_EDGES 16
-#define FIRST_PS    UINT64_C(1000000) /* When the first frame comes: behind the reset. */
-#define AHEAD_PS    UINT64_C(500000)  /* Frames are known ahead of their times. */
-#define PS_PER_NS   1000.0
+#define FIRST_PS UINT64_C(1000000) /* When the first frame comes: behind the reset. */
+#define AHEAD_PS UINT64_C(500000)  /* Frames are known ahead of their times. */
 
 static const char help[] =
     "usage: nonic hdl replay DESIGN IN.pcapng [OPTION]...\n\n"
@@ -39,15 +34,13 @@ static const char help[] =
     "  --linger US              silence that ends the run (100)\n"
     "  --ready P, --gap P       probabilities: tready in a cycle (1), a gap between two beats (0)\n"
     "  --lookahead NS           under Icarus: how far it runs alone (500); all give the same run\n"
-    "  --seed N                 of registers without reset, and of these two (1)\n" HDL_WAVES_HELP
+    "  --seed N                 of registers without reset, and of these two (1)\n" HDL_TRACE_HELP
     "  --strict                 status 1 if the design breaks a rule of its stream\n";
 
 struct wishes {
     const char *out, *golden;
-    struct hdl_waves waves;
-    double period_ns, rate_gbps, linger_us, lookahead_ns, ready, gap;
-    uint64_t seed;
-    bool strict;
+    struct hdl_wishes plain;
+    double linger_us, lookahead_ns, ready, gap;
 };
 
 struct replay {
@@ -134,29 +127,13 @@ static void print_bad(const struct replay *replay)
 static bool open_design(struct replay *replay, const struct hdl_model_ops *ops,
                         const struct wishes *wishes)
 {
-    const struct sim_design_config config = {
-        .ops = ops,
-        .port = {.frame_bytes = HDL_FRAME_BYTES_MAX,
-                 .frames = FRAMES_WAIT,
-                 .line_fs_per_byte =
-                     wishes->rate_gbps > 0 ? (uint64_t)(BITS_PER_FS / wishes->rate_gbps) : 0,
-                 .paused_by = 1u << HDL_LINK,
-                 .ready_ppm = (uint32_t)(wishes->ready * 1e6),
-                 .gap_ppm = (uint32_t)(wishes->gap * 1e6)},
-        .period_fs = (uint64_t)(wishes->period_ns * FS_PER_NS),
-        .reset_edges = RESET_EDGES,
-        .seed = wishes->seed,
-        .lookahead_ps = (uint64_t)(wishes->lookahead_ns * PS_PER_NS),
-        .on_frame = on_frame};
-    if (!sim_design_open(&replay->design, &replay->sim, &config)) {
-        fprintf(stderr, "nonic: %s\n", replay->design.error);
-        return false;
-    }
-    if (replay->design.ports[0] == NULL) {
-        fprintf(stderr, "nonic: %s has no port 0\n", ops->name);
-        return false;
-    }
-    return hdl_trace(&replay->design, &wishes->waves);
+    struct sim_design_config config = hdl_config(ops, &wishes->plain);
+    config.port.paused_by = 1u << HDL_LINK;
+    config.port.ready_ppm = (uint32_t)(wishes->ready * 1e6);
+    config.port.gap_ppm = (uint32_t)(wishes->gap * 1e6);
+    config.lookahead_ps = (uint64_t)(wishes->lookahead_ns * PS_PER_NS);
+    config.on_frame = on_frame;
+    return hdl_open(&replay->design, &replay->sim, &config, &wishes->plain);
 }
 
 /* Until the design has been silent for `linger_ps`, or has finished. */
@@ -200,7 +177,7 @@ static int conclude(struct replay *replay, const struct wishes *wishes)
         fprintf(stderr, "nonic: %s\n", error);
         return 1;
     }
-    return replay->golden.differs != 0 || (wishes->strict && broken > 0);
+    return replay->golden.differs != 0 || (wishes->plain.strict && broken > 0);
 }
 
 static int replay_with(const struct wishes *wishes, const char *design, const char *in)
@@ -222,7 +199,7 @@ static int replay_with(const struct wishes *wishes, const char *design, const ch
             return 1;
         }
     }
-    sim_init(&replay.sim, wishes->seed);
+    sim_init(&replay.sim, (uint64_t)wishes->plain.seed);
     sim_event_init(&replay.next, on_next);
     if (!open_design(&replay, ops, wishes)) {
         return 1;
@@ -238,52 +215,28 @@ static int replay_with(const struct wishes *wishes, const char *design, const ch
 
 static bool read_option(int option, struct wishes *wishes)
 {
-    double seed;
     switch (option) {
     case 'o': wishes->out = optarg; return true;
     case 'c': wishes->golden = optarg; return true;
-    case HDL_WAVES_PATH:
-    case HDL_WAVES_FROM:
-    case HDL_WAVES_FOR: return hdl_waves_option(&wishes->waves, option, optarg);
-    case 'S': wishes->strict = true; return true;
-    case 'p': return hdl_read_number("period", optarg, 0.1, 1e6, &wishes->period_ns);
-    case 'r': return hdl_read_number("rate", optarg, 0, 1000, &wishes->rate_gbps);
     case 'l': return hdl_read_number("linger", optarg, 0, 1e9, &wishes->linger_us);
     case 'R': return hdl_read_number("ready", optarg, 0.001, 1, &wishes->ready);
     case 'a':
         return hdl_read_number("lookahead", optarg, 0, AHEAD_PS / PS_PER_NS, &wishes->lookahead_ns);
     case 'g': return hdl_read_number("gap", optarg, 0, 0.999, &wishes->gap);
-    case 's':
-        if (!hdl_read_number("seed", optarg, 0, 1e15, &seed)) {
-            return false;
-        }
-        wishes->seed = (uint64_t)seed;
-        return true;
-    default: fprintf(stderr, "%s", help); return false;
+    default: return hdl_read_option(&wishes->plain, option, optarg, help);
     }
 }
 
 int hdl_replay(int argc, char **argv)
 {
-    static const struct option options[] = {{"compare", required_argument, NULL, 'c'},
-                                            {"period", required_argument, NULL, 'p'},
-                                            {"rate", required_argument, NULL, 'r'},
-                                            {"linger", required_argument, NULL, 'l'},
-                                            {"ready", required_argument, NULL, 'R'},
-                                            {"lookahead", required_argument, NULL, 'a'},
-                                            {"gap", required_argument, NULL, 'g'},
-                                            {"seed", required_argument, NULL, 's'},
-                                            HDL_WAVES_OPTIONS,
-                                            {"strict", no_argument, NULL, 'S'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    struct wishes wishes = {.waves = HDL_WAVES_ALL,
-                            .period_ns = 6.4,
-                            .rate_gbps = 10,
+    static const struct option options[] = {
+        {"compare", required_argument, NULL, 'c'}, {"linger", required_argument, NULL, 'l'},
+        {"ready", required_argument, NULL, 'R'},   {"lookahead", required_argument, NULL, 'a'},
+        {"gap", required_argument, NULL, 'g'},     HDL_OPTIONS};
+    struct wishes wishes = {.plain = hdl_plain_wishes,
                             .linger_us = 100,
                             .lookahead_ns = AHEAD_PS / PS_PER_NS,
-                            .ready = 1,
-                            .seed = 1};
+                            .ready = 1};
     int option;
     while ((option = getopt_long(argc, argv, "o:h", options, NULL)) != -1) {
         if (option == 'h') {

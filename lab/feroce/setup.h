@@ -64,7 +64,9 @@ struct feroce_setup {
     bool keeps; /* The receiver keeps packets behind a lost one. */
     enum feroce_flip flip;
     uint64_t patience_ps; /* A world without an acknowledgement for this time ends. */
-    /* Boards that are hardware designs, by number; NULL: the board is the laboratory's. */
+    /* Boards that are hardware designs, by number, and the period of their clock; NULL: the board
+     * is the laboratory's. */
+    uint64_t design_period_fs;
     const struct hdl_model_ops *designs[FEROCE_SENDERS_MAX];
 };
 

@@ -22,7 +22,8 @@
 #include "sim/kernel.h"
 #include "wire/pause.h"
 
-#define SIM_DESIGN_PORTS_MAX HDL_PORTS_MAX
+#define SIM_DESIGN_PORTS_MAX   HDL_PORTS_MAX
+#define SIM_DESIGN_RESET_EDGES 16 /* As many as designs are told of. */
 
 struct sim_design;
 
