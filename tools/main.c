@@ -34,7 +34,7 @@ static const struct {
     {"lab", command_lab, "run models of published NICs under a virtual clock"},
     {"bench", command_bench, "measure one process with many connections"},
     {"feroce", command_feroce, "be a FERoCE front end, or receive what one sends"},
-    {"hdl", command_hdl, "send frames through a hardware design"},
+    {"hdl", command_hdl, "run a hardware design in virtual time, or on the network"},
 };
 
 static void print_help(FILE *to)
