@@ -60,7 +60,7 @@ uint32_t exanest_payload_crc(uint32_t crc, struct exanest_word word)
     return crc32c(crc, &word, sizeof(word));
 }
 
-/* -- Places (3.1) -------------------------------------------------------------------------------*/
+/* -- Places -------------------------------------------------------------------------------------*/
 
 uint32_t exanest_coordinate(struct exanest_place place)
 {
@@ -78,7 +78,7 @@ struct exanest_place exanest_place(uint32_t coordinate)
     };
 }
 
-/* -- Packets (3.3, 3.4) -------------------------------------------------------------------------*/
+/* -- Packets ------------------------------------------------------------------------------------*/
 
 enum {
     EDC_BYTES = 14, /* Covered by the EDC, from byte 0 on. */
@@ -187,7 +187,7 @@ enum exanest_verdict exanest_footer_decode(struct exanest_word word, struct exan
     return EXANEST_GOOD;
 }
 
-/* -- Descriptors (3.6) --------------------------------------------------------------------------*/
+/* -- Descriptors --------------------------------------------------------------------------------*/
 
 void exanest_descriptor_encode(const struct exanest_descriptor *descriptor,
                                uint64_t words[EXANEST_DESCRIPTOR_WORDS])
@@ -226,7 +226,7 @@ struct exanest_descriptor exanest_descriptor_decode(const uint64_t words[EXANEST
     };
 }
 
-/* -- Control packets (3.11) ---------------------------------------------------------------------*/
+/* -- Control packets ----------------------------------------------------------------------------*/
 
 void exanest_control_encode(const struct exanest_control *control, struct exanest_word words[2])
 {
@@ -252,7 +252,7 @@ struct exanest_control exanest_control_decode(const struct exanest_word words[2]
     };
 }
 
-/* -- The R5's mailbox (3.10, 3.12) --------------------------------------------------------------*/
+/* -- The R5's mailbox ---------------------------------------------------------------------------*/
 
 uint32_t exanest_response_encode(const struct exanest_response *response)
 {
@@ -306,7 +306,7 @@ struct exanest_read_request exanest_read_request_decode(
     };
 }
 
-/* -- A program's descriptors (3.8) --------------------------------------------------------------*/
+/* -- A program's descriptors --------------------------------------------------------------------*/
 
 void exanest_transfer_encode(const struct exanest_transfer *transfer,
                              uint64_t words[EXANEST_TRANSFER_WORDS])

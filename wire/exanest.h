@@ -7,8 +7,9 @@
  * Outputs    Fields, or a verdict that names what is wrong.
  * Units      Bytes; a word is 16 of them. Byte k of a word is bits 8k+7..8k.
  * Limits     EXANEST_PAYLOAD_BYTES_MAX a packet, EXANEST_BLOCK_BYTES_MAX a block.
- * Source     Xirouchakis 3, 4.1, 5.2. Where it is silent or contradicts itself: the choices of the
- *            specification, sections 3 and 9 (C-n).
+ * Source     Xirouchakis 3 (addresses, packets), 4.1 (errors), 5.2 (descriptors). Where it is
+ *            silent or contradicts itself, all is our choice: the places of the bits, too, but for
+ *            those of descriptors and of global virtual addresses.
  */
 #ifndef WIRE_EXANEST_H
 #define WIRE_EXANEST_H
@@ -36,7 +37,7 @@ struct exanest_word {
 
 /* -- Places -------------------------------------------------------------------------------------*/
 
-/* A node's coordinate: a QFDB of the torus, and one of its four FPGAs, 0 = F1 .. 3 = F4 (3.1). */
+/* A node's coordinate: a QFDB of the torus, and one of its four FPGAs, 0 = F1 .. 3 = F4. */
 struct exanest_place {
     uint8_t x, y, z; /* 7, 7 and 6 bits. */
     uint8_t fpga;
@@ -48,7 +49,7 @@ struct exanest_place {
 uint32_t exanest_coordinate(struct exanest_place place);
 struct exanest_place exanest_place(uint32_t coordinate);
 
-/* Coordinate and virtual address in 64 bits: with a PDID, a global virtual address (3.1). */
+/* Coordinate and virtual address in 64 bits: with a PDID, a global virtual address. */
 struct exanest_target {
     uint32_t coordinate;
     uint64_t va;
@@ -68,7 +69,7 @@ static inline struct exanest_target exanest_target_decode(uint64_t word)
     };
 }
 
-/* The device behind addresses whose bits 41..39 are all 1, by bits 38..32 (3.9). */
+/* The device behind addresses whose bits 41..39 are all 1, by bits 38..32. */
 enum exanest_peripheral {
     EXANEST_RT_RESPONSES = 0,
     EXANEST_RT_READ_REQUESTS = 1,
@@ -96,7 +97,7 @@ static inline uint64_t exanest_peripheral_va(enum exanest_peripheral peripheral,
 
 /* -- Packets ------------------------------------------------------------------------------------*/
 
-/* 3.5; the codes are the numbers of the document's list. */
+/* The codes are the numbers of the document's list. */
 enum exanest_type {
     EXANEST_WRITE = 1,
     EXANEST_READ_REQUEST = 2,
@@ -110,7 +111,7 @@ enum exanest_type {
     EXANEST_FLOW_RATE = 10,
 };
 
-/* The status in an acknowledgement (3.5). */
+/* The status in an acknowledgement. */
 enum exanest_status {
     EXANEST_ACK = 0,
     EXANEST_NACK_PAGE_FAULT = 1, /* At the destination. */
@@ -121,7 +122,7 @@ enum exanest_status {
     EXANEST_STATUS_COUNT,
 };
 
-/* A header word (3.3). */
+/* A header word. */
 struct exanest_header {
     struct exanest_target target;
     uint16_t pdid;
@@ -134,7 +135,7 @@ struct exanest_header {
         aux; /* 14 bits: the sequence; without a footer: status (13..10) and what for (9..0). */
 };
 
-/* A footer word (3.4). */
+/* A footer word. */
 struct exanest_footer {
     uint32_t payload_crc; /* 0 without payload. */
     uint16_t tid;
@@ -197,7 +198,7 @@ static inline uint16_t exanest_aux(enum exanest_status status, uint32_t channel)
 uint16_t exanest_crc16(uint16_t crc, const uint8_t *bytes, size_t count);
 uint8_t exanest_crc8(uint8_t crc, const uint8_t *bytes, size_t count);
 
-/* -- Words between software and the send unit (3.6) ---------------------------------------------*/
+/* -- Words between software and the send unit ---------------------------------------------------*/
 
 /* A transaction descriptor. */
 struct exanest_descriptor {
@@ -207,7 +208,7 @@ struct exanest_descriptor {
     bool error;                   /* The source could not be read. */
     bool notify;
     bool no_first;      /* A part of a block, without its first packet, */
-    bool no_last;       /* without its last one: our use of the two bits that have none (A24). */
+    bool no_last;       /* without its last one: our use of the two bits that have none. */
     bool acked;         /* Reserved. */
     bool done;          /* All packets were sent. */
     uint16_t sent;      /* Bytes: 0..16384. */
@@ -227,7 +228,7 @@ void exanest_descriptor_encode(const struct exanest_descriptor *descriptor,
 struct exanest_descriptor exanest_descriptor_decode(const uint64_t words[EXANEST_DESCRIPTOR_WORDS]);
 
 /* The payload of a control packet: three words that software stores, and the word that hardware
- * adds (3.11). */
+ * adds. */
 struct exanest_control {
     struct exanest_target address; /* The notification's. */
     uint64_t data[2];              /* The notification. */
@@ -239,7 +240,7 @@ struct exanest_control exanest_control_decode(const struct exanest_word words[2]
 
 /* -- Words that the R5 reads --------------------------------------------------------------------*/
 
-/* A word of the RT mailbox's response FIFO (3.10). */
+/* A word of the RT mailbox's response FIFO. */
 struct exanest_response {
     bool valid;
     bool requests_wait; /* The other FIFO is not empty. */
@@ -250,7 +251,7 @@ struct exanest_response {
 uint32_t exanest_response_encode(const struct exanest_response *response);
 struct exanest_response exanest_response_decode(uint32_t word);
 
-/* A read request (3.12): three words of payload. The mailbox overwrites the fields that a user
+/* A read request: three words of payload. The mailbox overwrites the fields that a user
  * could forge. */
 #define EXANEST_READ_REQUEST_WORDS 3
 struct exanest_read_request {
@@ -269,7 +270,7 @@ void exanest_read_request_encode(const struct exanest_read_request *request,
 struct exanest_read_request exanest_read_request_decode(
     const struct exanest_word words[EXANEST_READ_REQUEST_WORDS]);
 
-/* -- Transfers that a program posts (3.8) -------------------------------------------------------*/
+/* -- Transfers that a program posts -------------------------------------------------------------*/
 
 enum exanest_transfer_state {
     EXANEST_TRANSFER_FREE,

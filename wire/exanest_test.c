@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The words of ExaNeSt's RDMA engine are those of its specification, bit by bit.
- * Method  The specification's worked example and check values; random fields there and back; every
- *         single-bit error, and double ones by chance. Behaviours EXA-01 to EXA-05.
+ * Goal    The words of ExaNeSt's RDMA engine are as wire/exanest.h says, bit by bit.
+ * Method  An example worked out by hand, and check values of the codes; random fields there and
+ *         back; every single-bit error, and double ones by chance. Behaviours EXA-01 to EXA-05.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,7 +89,7 @@ static void assert_footers_equal(const struct exanest_footer *a, const struct ex
     assert_int_equal(a->status, b->status);
 }
 
-/* EXA-02: the check values of section 3.4 (CRC-32C: crc32c_test.c), and words as bytes. */
+/* EXA-02: the check values of the codes (CRC-32C: crc32c_test.c), and words as bytes. */
 static void test_codes(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void test_codes(void **state)
     }
 }
 
-/* EXA-02: the worked example of section 3.4, byte for byte. */
+/* EXA-02: the worked example, byte for byte. */
 static void test_worked_example(void **state)
 {
     (void)state;

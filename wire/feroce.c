@@ -7,7 +7,7 @@
 
 #define QPN_BITS 0xffffffu
 
-/* Octets of a message (2.1). A QPN or PSN of 24 bits has five octets: with its pad octet in front
+/* Octets of a message. A QPN or PSN of 24 bits has five octets: with its pad octet in front
  * of it (version 3) or behind it (version 2). */
 enum {
     AT_FLAGS = 0,

@@ -8,7 +8,10 @@
  * Outputs    Fields or a verdict; bytes.
  * Units      Bytes. All values are in host order, IPv4 addresses too (10.0.0.1 is 0x0a000001).
  * Limits     QPNs and PSNs of 24 bits: what is above them is cut.
- * Source     The specification of FERoCE, 2.1 (messages), 2.2 (frames), 2.7 (golden vectors).
+ * Source     The authors' public Verilog and receiver: RTL2026 and feroce-rs, whose full names are
+ *            in lab/feroce/parameters.c, and RTL2024, the state of RTL2026 at 23c1fb8d (July 2024).
+ *            The document says only that information on queue pairs goes by UDP, and that RoCE
+ *            frames have a UDP checksum of 0.
  */
 #ifndef WIRE_FEROCE_H
 #define WIRE_FEROCE_H
@@ -23,7 +26,7 @@
 #define FEROCE_CM_BYTES   64 /* Versions 2 and 3. */
 #define FEROCE_CM_1_BYTES 44
 
-/* UDP ports (2.1, 2.2). A board listens at one port and speaks from another. */
+/* UDP ports. A board listens at one port and speaks from another. */
 enum feroce_udp_port {
     FEROCE_PORT_CM = 0x4321,
     FEROCE_PORT_CM_MASTER = 0x4322, /* Where a board that opens looks for its host. */
@@ -87,7 +90,7 @@ void feroce_cm_encode(enum feroce_cm_version version, const struct feroce_cm *me
 MUST_USE bool feroce_cm_decode(enum feroce_cm_version version, const uint8_t *bytes, size_t count,
                                struct feroce_cm *message);
 
-/* Does a message that was taken for version 3 look like version 2 (2.1.1)? For diagnostics only: no
+/* Does a message that was taken for version 3 look like version 2? For diagnostics only: no
  * message says its version. */
 bool feroce_cm_suspect(const uint8_t bytes[FEROCE_CM_BYTES], uint16_t source_port);
 

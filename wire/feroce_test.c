@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    What FERoCE's board and its host say to each other is what 2.1 to 2.3 and 2.7 say.
+ * Goal    What FERoCE's board and its host say to each other is what the public sources say.
  * Method  The golden vectors there and back; one octet changed in each must be found; every field
  *         at its ends and at random.
  *         Behaviours FER-01, FER-02, FER-06, FER-24, FER-25, FER-40, FER-42, FER-43, FER-45,
- *         FER-46, FER-47, FER-147. Row L1.
+ *         FER-46, FER-47, FER-147.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +65,7 @@ struct vector {
 #define HALF_OF_HOST  "00000011 00000000 00001234 00007f0012340000 1601d40b "
 #define HALF_OF_BOARD "00000100 00000000 00000000 0000000000000000 1601d40a "
 
-/* 2.7, version 3. */
+/* Golden vectors, version 3. */
 static const struct vector vectors[] = {
     {"OPEN",
      "03" HALF_OF_HOST "24x00 4321 13x00",
@@ -149,7 +149,7 @@ static void assert_same(const struct feroce_cm *a, const struct feroce_cm *b)
     assert_int_equal(a->meta.frequency, b->meta.frequency);
 }
 
-/* FER-01: the messages of 2.7, there and back; each octet matters or is one that has to be 0. */
+/* FER-01: the golden messages, there and back; each octet matters or is one that has to be 0. */
 static void test_golden_messages(void **state)
 {
     (void)state;
@@ -350,7 +350,7 @@ static const struct feroce_frame board_frame = {
     .destination_port = ROCE_UDP_PORT,
 };
 
-/* FER-46: the frames of 2.7, with FER-40 (octets 1 and 4, P_Key), 42, 43 and 45 in them. */
+/* FER-46: the golden frames, with FER-40 (octets 1 and 4, P_Key), 42, 43 and 45 in them. */
 static void test_golden_frames(void **state)
 {
     (void)state;

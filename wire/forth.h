@@ -8,7 +8,7 @@
  * Units      Payload in QWords of 8 bytes.
  * Limits     FORTH_WORDS_MAX QWords a packet, FORTH_NODES nodes.
  * Source     TR376 3.1.3 (request), 3.1.5, 3.3 (header, CRCs), 3.3.1 (credit). Where it is silent
- *            or contradicts itself: the choices of the specification, sections 3 and 9 (C-n).
+ *            or contradicts itself, all is our choice.
  */
 #ifndef WIRE_FORTH_H
 #define WIRE_FORTH_H
@@ -39,12 +39,12 @@ struct forth_flags {
     bool remote_interrupt;
 };
 
-/* An entry of the DMA request queue (3.1). */
+/* An entry of the DMA request queue. */
 struct forth_request {
     uint64_t source;      /* PCI address. */
-    uint32_t destination; /* PCI address at the receiver (C-11: below 4 GB). */
+    uint32_t destination; /* PCI address at the receiver: below 4 GB. */
     uint16_t words;       /* 1..FORTH_WORDS_MAX. */
-    uint8_t node;         /* Destination, below FORTH_NODES (C-17). */
+    uint8_t node;         /* Destination, below FORTH_NODES; its place is our choice. */
     bool start;           /* Releases everything up to and including this request. */
     struct forth_flags flags;
 };
@@ -55,7 +55,7 @@ void forth_request_encode(const struct forth_request *request, uint64_t words[2]
 MUST_USE enum forth_verdict forth_request_decode(const uint64_t words[2],
                                                  struct forth_request *request);
 
-/* A packet's header (3.3). */
+/* A packet's header. */
 struct forth_header {
     uint8_t node;
     uint16_t words;
@@ -66,7 +66,7 @@ struct forth_header {
 uint64_t forth_header_encode(const struct forth_header *header);
 MUST_USE enum forth_verdict forth_header_decode(uint64_t word, struct forth_header *header);
 
-/* x^16 + x^12 + x^5 + 1 from all ones, bit 63 first (3.4). */
+/* x^16 + x^12 + x^5 + 1 from all ones, bit 63 first. */
 uint16_t forth_header_crc(uint64_t header);
 
 /* Do header and CRC differ in one bit from a pair that fits? Then *header becomes the one that was
@@ -75,12 +75,12 @@ uint16_t forth_header_crc(uint64_t header);
 bool forth_header_repair(uint64_t *header, uint16_t crc);
 
 /* CRC-32 of Ethernet's polynomial from all ones, first byte's first bit first, neither reflected
- * nor complemented (C-4). Starts at FORTH_BODY_CRC_BEGIN and can be continued. A payload's bytes
- * stand as on the link: the first of a QWord is its bits 63..56. */
+ * nor complemented, which is our choice. Starts at FORTH_BODY_CRC_BEGIN and can be continued. A
+ * payload's bytes stand as on the link: the first of a QWord is its bits 63..56. */
 #define FORTH_BODY_CRC_BEGIN 0xffffffffu
 uint32_t forth_body_crc(uint32_t crc, const uint8_t *payload, size_t bytes);
 
-/* A credit: bits 11..5 of the number of words of a flow that were ever taken out (3.5). */
+/* A credit: bits 11..5 of the number of words of a flow that were ever taken out. */
 struct forth_credit {
     uint8_t flow;  /* 7 bits. */
     uint8_t value; /* 7 bits. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The words of FORTH's NIC are those of its specification, bit by bit.
- * Method  The specification's own examples and check values; random fields there and back; every
- *         reserved bit and every single-bit error. Behaviours FNX-01, 17, 22, 28.
+ * Goal    The words of FORTH's NIC are as wire/forth.h says, bit by bit.
+ * Method  Examples worked out by hand, and check values of the codes; random fields there and back;
+ *         every reserved bit and every single-bit error. Behaviours FNX-01, 17, 22, 28.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +47,7 @@ static void test_request(void **state)
         assert_int_equal(got.start, sent.start);
         assert_memory_equal(&got.flags, &sent.flags, sizeof(got.flags));
     }
-    /* Bit by bit, where each field stands (3.1). */
+    /* Bit by bit, where each field stands. */
     const struct forth_request all = {.source = 0x1122334455667788,
                                       .destination = 0x12345678,
                                       .words = 0x1a5,
@@ -81,7 +81,7 @@ static void test_request_refused(void **state)
     assert_int_equal(untouched.words, 99);
 }
 
-/* FNX-17: the header of section 3.3 and its CRC. */
+/* FNX-17: a header worked out by hand, and its CRC. */
 static void test_header(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void test_header(void **state)
                      FORTH_WRONG_LENGTH);
 }
 
-/* FNX-17: the check values of section 3.4. */
+/* FNX-17: the check values of the codes. */
 static void test_body_crc(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void test_single_bit_errors(void **state)
     }
 }
 
-/* FNX-28: the examples of section 3.5, all credits there and back, parity and kind. */
+/* FNX-28: credits worked out by hand, all credits there and back, parity and kind. */
 static void test_credit(void **state)
 {
     (void)state;

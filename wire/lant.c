@@ -2,15 +2,13 @@
  *
  * lant - see lant.h.
  *
- * Clauses are the specification's. Where it is silent:
- *
  * With LANT_CRC_WRONG the fields of F1 are sound, because the flit has a code of its own. F2 has
  * none: its operation, offset and attempt are as they came, and an answer may repeat them. If these
- * are damaged, the sender finds no row with them (2.7, LNI-27), ignores the NACK, and resends when
+ * are damaged, the sender finds no row with them (LNI-27), ignores the NACK, and resends when
  * its timer expires. H1 has a code of its own, too: its type is sound, so nobody answers an answer.
  *
- * Sections 3.1 to 3.5 say which fields are 0 in packets of some types. These and the reserved bits
- * are judged here. The code that uses a field judges its other values.
+ * Some fields are 0 in packets of some types. These and the reserved bits are judged here. The code
+ * that uses a field judges its other values.
  */
 #include "wire/lant.h"
 
@@ -82,7 +80,7 @@ enum lant_secded lant_secded_check(uint64_t *flit)
     return place == 0 ? LANT_CLEAN : LANT_DAMAGED;
 }
 
-/* The CRC covers all bits but these (3.7). */
+/* The CRC covers all bits but these. */
 static const uint64_t uncovered[] = {
     [LANT_HEAD1] = AGE | ECC, [LANT_HEAD2] = ECC, [LANT_HEAD3] = ECC,
     [LANT_BODY] = 0,          [LANT_FOOT1] = ECC, [LANT_FOOT2] = CRC,
@@ -186,8 +184,7 @@ static struct lant_footer foot_decode(const uint64_t foot[FOOT_FLITS])
 
 /* -- Packets ------------------------------------------------------------------------------------*/
 
-/* The form of packets of a type (3.5, 3.3). The specification names no class for a report of
- * errors. */
+/* The form of packets of a type. A report of errors, which is ours, has no class. */
 struct shape {
     uint8_t payload_min, payload_max; /* Flits. */
     uint8_t classes;                  /* A bit for each enum lant_class. */
@@ -214,7 +211,7 @@ static const struct shape shapes[LANT_TYPE_COUNT] = {
     [LANT_ATOMIC] = {1, 2, .classes = SHM},
 };
 
-#define PACKETS_MAX 1024u /* In an operation that is registered (3.1). */
+#define PACKETS_MAX 1024u /* In an operation that is registered. */
 
 static bool lengths_fit(const struct lant_packet *packet, const struct shape *shape)
 {

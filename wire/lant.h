@@ -10,7 +10,9 @@
  * Units      Flits of 8 bytes; bytes. Byte 0 of a payload flit, its bits 7..0, has the lowest
  *            address.
  * Limits     LANT_PAYLOAD_BYTES_MAX a packet, 2^22 nodes of 2^42 bytes each.
- * Source     Lant 3.3.2, 4.3, D; the places of the bits are the specification's, section 3.
+ * Source     Lant 3.3.2, Table 3.3 (types), 4.3, D. The document names most of the fields. Our
+ *            choice: the places of all bits, the numbers of types and responses, both codes against
+ *            errors.
  */
 #ifndef WIRE_LANT_H
 #define WIRE_LANT_H
@@ -73,7 +75,7 @@ static inline uint64_t lant_global_address(uint64_t global)
 
 /* -- Packets ------------------------------------------------------------------------------------*/
 
-/* 3.5. The other codes are reserved. */
+/* Table 3.3. The other codes are reserved. */
 enum lant_type {
     LANT_AR = 1, /* Load. */
     LANT_AW = 2, /* Store of one beat. */
@@ -85,7 +87,7 @@ enum lant_type {
     LANT_RDMA_ACK = 8,                /* Answers 5, 6, 7 and 9; a NACK by its response. */
     LANT_COMPLETION_NOTIFICATION = 9, /* An operation that was not registered is complete. */
     LANT_ERROR_REPORT = 10,           /* From an accelerator, to the CPU in charge. */
-    /* Not the document's: its future work (8, item 3). A machine without it answers DECERR. */
+    /* Not the document's: its future work (8.2.3). A machine without it answers DECERR. */
     LANT_ATOMIC = 11, /* Answered by R, with the old value of memory. */
     LANT_TYPE_COUNT,
 };
@@ -99,7 +101,7 @@ enum lant_atomic {
     LANT_COMPARE_SWAP = 3,
 };
 
-/* 3.3. In requests: LANT_OKAY. */
+/* In requests: LANT_OKAY. */
 enum lant_response {
     LANT_OKAY = 0,
     LANT_EXOKAY = 1,
@@ -132,14 +134,14 @@ static inline uint64_t lant_strobe_bits(uint8_t strobe)
     return bits;
 }
 
-/* The table to which a transaction's row belongs (3.3). */
+/* The table to which a transaction's row belongs. */
 enum lant_class {
     LANT_CLASS_SHM = 0,
     LANT_CLASS_RDMA = 1,
     LANT_CLASS_NOTIFICATION = 2,
 };
 
-/* H1 and H2, and H3 if `extended` (3.1, 3.2). */
+/* H1 and H2, and H3 if `extended`. */
 struct lant_header {
     uint32_t destination; /* A node. */
     uint8_t type;         /* enum lant_type. */
@@ -160,7 +162,7 @@ struct lant_header {
     uint32_t total;    /* of how many: 25 bits. */
 };
 
-/* F1 and F2 (3.3, 3.4). An answer repeats `class` to `attempt` of its request. */
+/* F1 and F2. An answer repeats `class` to `attempt` of its request. */
 struct lant_footer {
     uint32_t source;    /* The node that sent this packet. */
     uint8_t class;      /* enum lant_class. */
@@ -173,7 +175,7 @@ struct lant_footer {
     uint8_t attempt;    /* 3 bits: 0 is the first. */
 };
 
-/* An operation is told apart by 20 bits: its number and the generation above (2.12). */
+/* An operation is told apart by 20 bits: its number and the generation above. */
 static inline uint32_t lant_operation_of(const struct lant_footer *footer)
 {
     return (uint32_t)footer->generation << 12 | footer->operation;
@@ -202,7 +204,7 @@ static inline uint32_t lant_packet_flits(const struct lant_header *header)
  * error. */
 uint32_t lant_encode(const struct lant_packet *packet, uint64_t flits[LANT_PACKET_FLITS_MAX]);
 
-/* The verdict on a packet that came as `count` flits (2.16). */
+/* The verdict on a packet that came as `count` flits. */
 enum lant_verdict {
     LANT_WHOLE,
     LANT_CRC_WRONG,    /* Header 2 or 3, payload or F2 is damaged; F1 is readable: a NACK. */
@@ -232,7 +234,7 @@ enum lant_secded {
     LANT_DAMAGED, /* Two bits, or more. */
 };
 
-/* The flit with its check bits, 6..0, which hold anything before: extended Hamming (3.6). */
+/* The flit with its check bits, 6..0, which hold anything before: extended Hamming. */
 uint64_t lant_secded(uint64_t flit);
 /* Mends one wrong bit. */
 enum lant_secded lant_secded_check(uint64_t *flit);

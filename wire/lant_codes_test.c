@@ -20,7 +20,7 @@
 
 /* -- SECDED -------------------------------------------------------------------------------------*/
 
-/* 3.6, place by place. */
+/* Extended Hamming, place by place. */
 static uint64_t slow_secded(uint64_t flit)
 {
     uint64_t sound = flit & ~UINT64_C(0x7f);

@@ -86,7 +86,7 @@ static void test_unknown_types(void **state)
     }
 }
 
-/* LNI-03: 3.5, each type with each length. */
+/* LNI-03: each type with each length. */
 static void test_lengths(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The flits of Lant's packets are those of the specification, bit by bit.
+ * Goal    The flits of Lant's packets are as wire/lant.h says, bit by bit.
  * Method  Flits that another program computed; each field alone at its ends, in its place; packets
  *         of all types there and back by chance. Behaviours LNI-01, 02, 04, 09 and 10. The codes
  *         are tested in lant_codes_test.c, what is refused in lant_shape_test.c.
@@ -20,7 +20,8 @@
 /* -- Flits by hand ------------------------------------------------------------------------------*/
 
 /* The flits come from an independent computation: a Python program that writes the fields as binary
- * digits, from bit 63 down, follows 3.6 place by place, and divides bit by bit for the CRC. */
+ * digits, from bit 63 down, makes the Hamming code place by place, and divides bit by bit for the
+ * CRC. */
 static const struct golden {
     struct lant_packet packet;
     uint64_t flits[6];
@@ -178,7 +179,7 @@ static const struct lant_packet bases[BASES] = {
 #define MEMBER(name)                                                                               \
     offsetof(struct lant_packet, name), sizeof(((const struct lant_packet *)0)->name)
 
-/* 3.1 to 3.4, but for LEN and EXT, which change the count of flits. */
+/* All fields, but for LEN and EXT, which change the count of flits. */
 static const struct row {
     size_t offset, bytes;
     enum flit flit;
