@@ -17,7 +17,7 @@
 /* -- The wishes of the command line (feroce_board.c) --------------------------------------------*/
 
 enum feroce_data {
-    FEROCE_DATA_COUNTER, /* 2.6. */
+    FEROCE_DATA_COUNTER, /* Words that count up (transport/feroce/generator.h). */
     FEROCE_DATA_ZERO,
     FEROCE_DATA_RANDOM,
     FEROCE_DATA_FILE, /* A file for each queue pair, from its beginning. */

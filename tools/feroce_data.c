@@ -69,7 +69,7 @@ static bool make_room(struct feroce_stream *stream, uint32_t length)
 }
 
 /* Reads until a message is whole. At the end of the file the last one is shorter, and zeros make it
- * a multiple of four (8.1). */
+ * a multiple of four. */
 static enum feroce_supply read_message(struct feroce_stream *stream,
                                        const struct feroce_source *source, uint32_t length)
 {

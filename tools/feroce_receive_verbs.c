@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * feroce_receive_verbs - the device, and queue pairs with the attributes of section 4.
+ * feroce_receive_verbs - the device, and queue pairs with the attributes that feroce-rs gives them.
  */
 #include <errno.h>
 #include <fcntl.h>

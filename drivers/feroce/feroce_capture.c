@@ -80,7 +80,7 @@ void feroce_capture_flush(struct feroce_capture *capture)
     }
 }
 
-/* MAC addresses: the board's of the examples (2.2), and one made of the host's address. */
+/* MAC addresses: the board's of RTL2026's examples, and one made of the host's address. */
 static void put_macs(struct feroce_frame *frame, bool came)
 {
     static const uint8_t board[6] = {0x00, 0x0a, 0x35, 0xde, 0xad, 0x00};

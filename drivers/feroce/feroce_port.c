@@ -24,7 +24,7 @@ static void set_option(int fd, int level, int name, int value)
     (void)setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-/* A socket as the board's frames need it: 2.2. */
+/* A socket as the board's frames need it. */
 static int open_socket(const struct feroce_port *port, uint16_t udp_port, bool has_checksum,
                        char *error, size_t error_bytes)
 {

@@ -12,9 +12,9 @@
  * Time       Captures are stamped here; faults are told the time.
  * Units      IPv4 addresses and ports in host order; bytes.
  * Limits     FEROCE_BATCH_MAX packets wait for a flush.
- * Source     The specification of FERoCE, 8.1. An unprivileged socket sends identification 0 (the
- *            index within a segmented call), where a board of 2026 counts up: the ICRC covers the
- *            number that is sent. A raw socket counts up.
+ * Source     RTL2026 (wire/feroce.h), socket(7), udp(7). An unprivileged socket sends
+ *            identification 0 (the index within a segmented call), where a board of 2026 counts up:
+ *            the ICRC covers the number that is sent. A raw socket counts up.
  */
 #ifndef DRIVERS_FEROCE_PORT_H
 #define DRIVERS_FEROCE_PORT_H

@@ -11,7 +11,7 @@
  *            stands three cycles after the last word.
  * Units      Bytes; slices of 32 bits.
  * Limits     Words of FEROCE_CRC_SLICES_MAX slices; a word has any whole number of them.
- * Source     FERoCE, the document's pages on the CRC; specification 2.3, rows A33, A34.
+ * Source     FERoCE's pages "CRC32 operation" and "CRC implementation"; rows FER-A33, FER-A34.
  *
  * The register is the reflected one: bit 31 is the coefficient of x^0, and a slice is four octets,
  * the first in the lowest bits. Feeding a slice I turns the register S into M (S + I): M is the

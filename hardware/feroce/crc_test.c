@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    The formulas and the stepped unit give the CRC that a shift register gives, bit by bit,
- *         and the ICRC of wire/icrc.h; each fault is found. A33, A34, FER-47.
+ *         and the ICRC of wire/icrc.h; each fault is found. FER-A33, FER-A34, FER-47.
  * Method  The model is the textbook's: the polynomial as it is written, octets from their lowest
  *         bit, one bit at a time; it has no word, no matrix and no reflected register.
  */
@@ -59,7 +59,7 @@ static void fill(struct prng *prng, uint8_t *bytes, size_t count)
 
 /* -- Matrices and formulas ----------------------------------------------------------------------*/
 
-/* 2.3: both spellings of the state after eight octets of ones. */
+/* Both spellings of the state after eight octets of ones. */
 static void test_start(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static uint32_t right_words(enum feroce_crc_fault fault, uint32_t width_bytes, u
     return right;
 }
 
-/* A33: 10,000 vectors at each width, keep 4 to 8 and 4 to 64; a power off by one is found. */
+/* FER-A33: 10,000 vectors at each width, keep 4 to 8 and 4 to 64; a power off by one is found. */
 static void test_vectors(void **state)
 {
     (void)state;
@@ -258,8 +258,8 @@ static struct outcome run_frames(const struct feroce_crc_config *config, uint32_
     return outcome;
 }
 
-/* A34: 1,000 frames of random lengths without a cycle between words or frames, 3 cycles each. With
- * gaps it is the same; with more registers in the tree later, and no less right. */
+/* FER-A34: 1,000 frames of random lengths without a cycle between words or frames, 3 cycles each.
+ * With gaps it is the same; with more registers in the tree later, and no less right. */
 static void test_back_to_back(void **state)
 {
     (void)state;
@@ -278,8 +278,8 @@ static void test_back_to_back(void **state)
     }
 }
 
-/* A34's fault: the seed added in the first stage is wrong from the second word on, and only since
- * words come without a gap. */
+/* FER-A34's fault: the seed added in the first stage is wrong from the second word on, and only
+ * since words come without a gap. */
 static void test_early_seed(void **state)
 {
     (void)state;
@@ -398,7 +398,7 @@ static uint32_t icrc_of_wire(const struct whole *whole)
                         whole->bytes - 60);
 }
 
-/* 2.3: the unit, both widths, and wire/icrc.h agree on 500 packets. */
+/* The unit, both widths, and wire/icrc.h agree on 500 packets. */
 static void test_packets(void **state)
 {
     (void)state;

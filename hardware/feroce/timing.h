@@ -6,7 +6,8 @@
  *            timing_test proves that of the ICRC against the stepped unit.
  * Units      Bytes, also for widths. A frame goes from the destination MAC to the ICRC.
  * Limits     A server has one packet at a time; what waits is the world's.
- * Source     Specification 6.1; 2.3 (ICRC), 3.5 (reader), 5 (overheads).
+ * Source     RTL2026 (wire/feroce.h), whose states we counted; IEEE 802.3 (overheads of a frame).
+ *            What a memory write and a request take is our choice.
  */
 #ifndef HARDWARE_FEROCE_TIMING_H
 #define HARDWARE_FEROCE_TIMING_H
@@ -106,7 +107,7 @@ static inline uint32_t feroce_icrc_cycles(uint32_t width_bytes)
 
 /* -- The line, in ps ----------------------------------------------------------------------------*/
 
-/* How long a frame has the line. `extra_bytes` stand behind each one (11.2). A byte takes 800 ps at
+/* How long a frame has the line. `extra_bytes` stand behind each one. A byte takes 800 ps at
  * 10 Gb/s, 320 at 25, 80 at 100. */
 static inline uint64_t feroce_line_ps(uint32_t frame_bytes, uint32_t extra_bytes, uint32_t byte_ps)
 {

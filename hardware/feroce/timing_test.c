@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The sums of timing.h are those of 6.1's table: they give the figures that the
- *         specification derives by arithmetic, and those that have a stepped unit agree with it.
- * Method  Each figure is computed from a packet or a message as the rows A3, A4, A7, A8, A15, A18,
- *         A20, A21 describe it; the ICRC's unit is stepped beside its sum.
+ * Goal    The sums of timing.h give the figures that follow by arithmetic from the board's clock
+ *         and widths, and those that have a stepped unit agree with it.
+ * Method  Each figure is computed from a packet or a message as the rows FER-A3, A4, A7, A8, A15,
+ *         A18, A20, A21 describe it; the ICRC's unit is stepped beside its sum.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,14 +49,14 @@ static void test_lengths(void **state)
     assert_int_equal(feroce_line_ps(feroce_frame_bytes(PMTU, false, false), 0, 1), PMTU + 82);
     assert_int_equal(feroce_line_ps(feroce_frame_bytes(PMTU, true, false), 0, 1), PMTU + 98);
     assert_int_equal(feroce_line_ps(feroce_frame_bytes(PMTU, true, true), 0, 1), PMTU + 102);
-    /* 2.7: the datagrams of the golden vectors have 0x3c, 0x4c and 0x50 bytes. */
+    /* The datagrams of the golden vectors (wire/feroce_test.c) have 0x3c, 0x4c and 0x50 bytes. */
     assert_int_equal(feroce_frame_bytes(16, false, false), 14 + 0x3c);
     assert_int_equal(feroce_frame_bytes(16, true, false), 14 + 0x4c);
     assert_int_equal(feroce_frame_bytes(16, true, true), 14 + 0x50);
     assert_int_equal(feroce_line_ps(60, 0, 1), 84);
     assert_int_equal(feroce_line_ps(61, 0, 1), 85);
     assert_int_equal(feroce_line_ps(10, 5, 800), 89 * 800);
-    /* 11.1: 62 bytes, which the document means: 98.5 and 97.1 %. */
+    /* 62 bytes, which the document means: 98.5 and 97.1 %. */
     assert_near(4096.0 / (4096 + 58 + FEROCE_FCS_BYTES), 0.9851, 1e-4);
     assert_near(2048.0 / (2048 + 58 + FEROCE_FCS_BYTES), 0.9706, 1e-4);
 }
@@ -72,7 +72,7 @@ static double message_gbps(uint32_t byte_ps, uint32_t extra_bytes, uint64_t bubb
     return 8000.0 * MESSAGE_BYTES / (double)ps;
 }
 
-/* A3, A4, A7, A8, A15, and what must put them out, as far as the line alone says it. */
+/* FER-A3, A4, A7, A8, A15, and what must put them out, as far as the line alone says it. */
 static void test_line(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void test_line(void **state)
 
 /* -- Servers ------------------------------------------------------------------------------------*/
 
-/* A18: a channel of 128 bits carries 41.2 Gb/s, one of 256 bits 82. */
+/* FER-A18: a channel of 128 bits carries 41.2 Gb/s, one of 256 bits 82. */
 static void test_channel(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static double millions(uint32_t cycles)
     return 1e6 / (double)((uint64_t)cycles * CLOCK_100G);
 }
 
-/* A20, A21: SENDs of 64 bytes are bound by the reader's visits, and by nothing else. */
+/* FER-A20, A21: SENDs of 64 bytes are bound by the reader's visits, and by nothing else. */
 static void test_visits(void **state)
 {
     (void)state;
@@ -131,8 +131,8 @@ static void test_visits(void **state)
     assert_true(feroce_store_cycles(64, 64) < visits.packet);
     assert_true(feroce_send_cycles(frame, 64) < visits.packet);
     assert_true(feroce_line_ps(frame, 0, BYTE_100G) < (uint64_t)visits.packet * CLOCK_100G);
-    /* 8 queue pairs, 64 words each: the reader keeps up with the line of A15, not if a visit takes
-     * 120 cycles: 88 Gb/s. */
+    /* 8 queue pairs, 64 words each: the reader keeps up with the line of FER-A15, not if a visit
+     * takes 120 cycles: 88 Gb/s. */
     const uint64_t line = feroce_line_ps(feroce_frame_bytes(PMTU, false, false), 0, BYTE_100G);
     assert_true((uint64_t)visits.packet * CLOCK_100G < line);
     assert_near(8000.0 * PMTU / (120.0 * CLOCK_100G), 88, 1e-3);
@@ -144,7 +144,7 @@ static void test_memory(void **state)
     assert_int_equal(feroce_store_cycles(PMTU, 64), 66);
     assert_int_equal(feroce_store_cycles(4, 64), 3);
     assert_int_equal(feroce_store_cycles(68, 64), 4);
-    /* 6.1, 100G: 4,154 bytes are 65 words; the ICRC has room in the last one. */
+    /* 100G: 4,154 bytes are 65 words; the ICRC has room in the last one. */
     assert_int_equal(feroce_send_cycles(feroce_frame_bytes(PMTU, false, false), 64), 65);
     /* 20 + 8 + 12 and 24 of payload fill a word. */
     assert_true(feroce_icrc_is_alone(feroce_frame_bytes(24, false, false), 64));
@@ -153,7 +153,8 @@ static void test_memory(void **state)
     assert_int_equal(feroce_send_cycles(feroce_frame_bytes(28, false, false), 64), 2);
 }
 
-/* 2.3: alone it is as often as lengths say: one in sixteen at 512 bits, every other at 64. */
+/* The ICRC is alone in a word as often as lengths say: one in sixteen at 512 bits, every other at
+ * 64. */
 static void test_icrc_alone(void **state)
 {
     (void)state;
@@ -170,7 +171,7 @@ static void test_icrc_alone(void **state)
     assert_int_equal(alone_64, 1024 / 2);
 }
 
-/* 2.3, 5: 8 cycles at 64 bits, 11 at 512. */
+/* 8 cycles at 64 bits, 11 at 512. */
 static void test_icrc_latency(void **state)
 {
     (void)state;
@@ -180,7 +181,7 @@ static void test_icrc_latency(void **state)
     assert_int_equal(feroce_crc_cycles(&document), 3);
 }
 
-/* 3.8: frequency + 1, or what the queue takes. */
+/* Frequency + 1, or what the queue takes. */
 static void test_generator(void **state)
 {
     (void)state;
@@ -192,8 +193,8 @@ static void test_generator(void **state)
     assert_true(feroce_generator_cycles(UINT32_MAX, 4, 8) == UINT64_C(1) << 32);
 }
 
-/* A13: at 10G each server hides behind the line's 522.25 cycles for a packet, a request of 6 cycles
- * too; one of 60 does not. */
+/* FER-A13: at 10G each server hides behind the line's 522.25 cycles for a packet, a request of 6
+ * cycles too; one of 60 does not. */
 static void test_servers_hide(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@
  * Ownership  The node owns it.
  * Limits     One queue pair; FEROCE_SENT_MAX packets that are not acknowledged. UDP over IPv4
  *            (hdl/bridge.h); the switch gets its frames whole.
- * Source     Specification of FERoCE, 9.5.
+ * Source     docs/decisions/0053-designs-in-verilog.md.
  */
 #ifndef LAB_FEROCE_DESIGN_H
 #define LAB_FEROCE_DESIGN_H

@@ -11,7 +11,7 @@
 #include "lab/feroce/receiver_internal.h"
 
 #define BEGIN_PS   UINT64_C(1000000)
-#define REQUEST_PS (UINT64_C(2) * 1000 * 1000 * 1000 * 1000) /* Section 4: 2 s, */
+#define REQUEST_PS (UINT64_C(2) * 1000 * 1000 * 1000 * 1000) /* feroce-rs: 2 s, */
 #define REQUESTS   2u                                        /* twice. */
 /* The address of the memory, as peers name it: the same in every run. */
 #define MEMORY_START UINT64_C(0x7f0000000000)

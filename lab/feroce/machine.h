@@ -6,10 +6,11 @@
  *            and charges the time of each part.
  * Ownership  A machine owns its world; it must not move.
  * Limits     FEROCE_PACKETS_MAX packets under way.
- * Source     Specification of FERoCE, 6.
+ * Source     FERoCE's pages "Throughput and Latency point-to-point" and "Throughput and Latency
+ *            with congestion".
  *
- * A host opens the boards' queue pairs one after the other and starts their generators, as 2.1 and
- * section 4 say. All frames are whole: headers from Ethernet on, payload, ICRC.
+ * A host opens the boards' queue pairs one after the other and starts their generators, as
+ * feroce-rs does. All frames are whole: headers from Ethernet on, payload, ICRC.
  */
 #ifndef LAB_FEROCE_MACHINE_H
 #define LAB_FEROCE_MACHINE_H

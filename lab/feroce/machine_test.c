@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The board in time does what section 10 says of it.
+ * Goal    The board in time does what docs/behaviours/feroce.md says of it.
  * Method  Whole machines, looked at while they run.
  */
 #include <setjmp.h>

@@ -350,12 +350,12 @@ static bool resolve(struct feroce_node *node, struct feroce_packet_on_line *pack
     if (to <= feroce_receiver_number(node->machine)) {
         return true;
     }
-    /* Nobody answers (3.6). One state machine serves all that is sent, so all of it waits. */
+    /* Nobody answers. One state machine serves all that is sent, so all of it waits. */
     node->arp_requests += FEROCE_ARP_TRIES;
     return false;
 }
 
-/* Monitors (3.9): the packet's BTH passes to the UDP/IP stack; its last word does. */
+/* Monitors: the packet's BTH passes to the UDP/IP stack; its last word does. */
 static void note_begin(struct feroce_node *node, const struct feroce_packet_on_line *packet)
 {
     if (!packet->is_data) {

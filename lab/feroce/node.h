@@ -6,7 +6,7 @@
  * Ownership  The machine owns it; it must not move.
  * Units      Cycles of the board's clock where the name says so.
  * Limits     FEROCE_SENT_MAX packets of a queue pair between sending and acknowledgement.
- * Source     Specification of FERoCE, 3.4 to 3.9, 6.1. hardware/feroce/timing.h.
+ * Source     RTL2026 and RTL2024 (wire/feroce.h); hardware/feroce/timing.h.
  *
  * Stack 2026: a queue fills a packet in its framer, the memory write stores it, and only then the
  * reader can find it (FER-63). Stack 2024 has neither: a packet streams from the generator to the
@@ -22,7 +22,7 @@
 #define FEROCE_SENT_MAX    2048u
 #define FEROCE_READY_MAX   128u
 #define FEROCE_OUTPUT_MAX  64u
-#define FEROCE_REQUESTS    16u /* Work requests that wait (3.4). */
+#define FEROCE_REQUESTS    16u /* Work requests that wait. */
 #define FEROCE_ARP_TRIES   4u
 #define FEROCE_ARP_WAIT_PS (UINT64_C(36) * 1000 * 1000 * 1000 * 1000)
 
@@ -116,7 +116,7 @@ struct instant feroce_node_now(const struct feroce_node *node);
 enum feroce_arrival feroce_node_answer(struct feroce_node *node, const uint8_t *bytes, size_t count,
                                        bool icrc_is_right);
 
-/* -- Monitors (3.9) -----------------------------------------------------------------------------*/
+/* -- Monitors -----------------------------------------------------------------------------------*/
 
 static inline uint32_t feroce_node_psn_diff(const struct feroce_node *node, uint32_t index)
 {

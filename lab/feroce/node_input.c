@@ -18,7 +18,7 @@ static uint64_t ps_of(const struct feroce_node *node, struct instant due)
     return (uint64_t)((double)due.ns * 1e3 / node->timing.timer_scale) + SIM_NS;
 }
 
-/* Timers are visited every N cycles (3.5). */
+/* Timers are visited every N cycles. */
 void feroce_set_timer(struct feroce_node *node)
 {
     const struct instant due = feroce_board_deadline(&node->board);

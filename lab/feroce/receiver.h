@@ -3,10 +3,11 @@
  * receiver - the host: a NIC's engine (nic/nic.h), and the program that uses it.
  *
  * Purpose    Opens the boards' queue pairs, receives, answers, posts buffers again; compares every
- *            byte of payload with the pattern of 2.6 and every ICRC.
+ *            byte of payload with the generator's pattern and every ICRC.
  * Ownership  The machine owns it; it must not move.
  * Limits     One connection for each queue pair of each board.
- * Source     Specification of FERoCE, 4 (host), 6 (receiver), 6.2 (pauses).
+ * Source     feroce-rs (wire/feroce.h) for what the host does. IEEE 802.3, Annexes 31B and 31D, for
+ *            pauses.
  *
  * A packet is taken, and its reply pulled, ack_ns after its last bit. With coalesce = k only
  * each k-th reply is pulled, and one a microsecond after the last packet. All receives of a

@@ -4,7 +4,7 @@
 #include "lab/feroce/experiments.h"
 
 #define PS_PER_NS   1000.0
-#define RECEIVES    64u                                    /* Section 4: num_buf. */
+#define RECEIVES    64u                                    /* feroce-rs' num_buf. */
 #define PATIENCE_PS (UINT64_C(100) * 1000 * 1000 * SIM_NS) /* Our choice. */
 
 static const struct {

@@ -6,7 +6,7 @@
  *            experiment changes afterwards what it needs otherwise.
  * Units      Bytes; femtoseconds for a byte on the line.
  * Limits     FEROCE_SENDERS_MAX boards.
- * Source     Specification of FERoCE, 5 and 6.1 to 6.3.
+ * Source     Each parameter names its own: lab/feroce/parameters.c.
  */
 #ifndef LAB_FEROCE_SETUP_H
 #define LAB_FEROCE_SETUP_H
@@ -38,7 +38,7 @@ enum feroce_pauser {
     FEROCE_PAUSED_BY_RECEIVER, /* One queue, that to the receiver, stops all senders. */
 };
 
-/* A board's servers (6.1). */
+/* A board's servers. */
 struct feroce_timing {
     uint64_t cycle_ps;
     uint32_t width_bytes, qp_width_bytes;

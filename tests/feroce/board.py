@@ -1,4 +1,4 @@
-"""A FERoCE front end of its own, for tests of the receiver: plain sockets and the specification's section 2.
+"""A FERoCE front end of its own, for tests of the receiver: plain sockets and the formats of the public Verilog.
 
 It knows nothing of nonic's code: layouts, ICRC and PSNs are written down here a second time.
 """

@@ -1,7 +1,7 @@
-"""A host of FERoCE's board, of plain sockets: written from sections 2 and 4 of its specification alone.
+"""A host of FERoCE's board, of plain sockets: written from the formats of the public Verilog and receiver alone.
 
-It shares no code with nonic: messages are packed by hand, the ICRC is zlib's CRC-32 over what 2.3 lists. It opens
-queue pairs, judges every packet as a responder does (IBTA 9.7.5), and compares every byte.
+It shares no code with nonic: messages are packed by hand, the ICRC is zlib's CRC-32 over what IBTA A17.3.3 lists. It
+opens queue pairs, judges every packet as a responder does (IBTA 9.7.5), and compares every byte.
 """
 import os
 import socket
@@ -42,7 +42,7 @@ def side_of(octets, version):
 
 
 def message(request, local=None, remote=None, port=CM_PORT, meta=None, valid=1, ack=None, version=3):
-    """Octets of 2.1; meta: (write, immediate, length, count, frequency)."""
+    """A connection manager's message; meta: (write, immediate, length, count, frequency)."""
     order = '>' if version == 3 else '<'
     octets = bytes([valid | request << 1 | (0 if ack is None else 0x10 | ack << 5)])
     octets += (local or Side()).pack(version) + (remote or Side()).pack(version) + struct.pack(order + 'H', port)
@@ -62,7 +62,7 @@ class Reply:
 
 
 def icrc(source, source_port, destination, datagram, identification=0):
-    """Of a UDP payload from its BTH on, without its last four octets (2.3)."""
+    """The ICRC of a UDP payload from its BTH on; its last four octets do not count."""
     total = 20 + 8 + len(datagram)
     header = struct.pack('>BBHHHBBH4s4s', 0x45, 0xff, total, identification, 0x4000, 0xff, 17, 0xffff, ip(source),
                          ip(destination))
@@ -177,7 +177,7 @@ class Host(Link):
         return False
 
     def judge(self, datagram):
-        """Everything of 2.2 that does not depend on the state; None: the packet is wrong."""
+        """Everything of a packet that does not depend on the state; None: the packet is wrong."""
         opcode, flags, pkey, octet4 = struct.unpack_from('>BBHB', datagram)
         qpn = int.from_bytes(datagram[5:8], 'big')
         psn = int.from_bytes(datagram[9:12], 'big')

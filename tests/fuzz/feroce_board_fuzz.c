@@ -4,7 +4,7 @@
  *
  * Goal    No order of datagrams, acknowledgements, messages and times reaches a CHECK (the board's
  *         invariants are looked at after each), reads or writes outside its memory, or leaves it
- *         unable to answer a good OPEN. Behaviour FER-116, row L11.
+ *         unable to answer a good OPEN. Behaviour FER-116.
  * Method  The first bytes choose the board: its quirks, queue pairs, memory, stack and limits. Then
  *         comes a list of records: a datagram for the connection manager (raw, or fields of which
  *         some are right), one for port 4791 likewise, payload to store, visits of the reader,

@@ -201,7 +201,7 @@ void feroce_board_start(struct feroce_board *board, uint32_t index)
     board->queues[index].halted = false;
 }
 
-/* By operation, and position in the message (2.2). */
+/* By operation, and position in the message. */
 static uint8_t opcode_of(const struct feroce_message *message, bool is_first, bool is_last)
 {
     const bool immediate = message->has_immediate;
@@ -260,7 +260,7 @@ enum feroce_store feroce_board_store(struct feroce_board *board, uint32_t index,
     queue->in_message = !is_last;
     queue->stored++;
     if (is_last) {
-        /* A finished message adds its packets to the context's PSN (3.3). */
+        /* A finished message adds its packets to the context's PSN. */
         context->remote.psn = psn_after(psn_of(context->remote.psn), queue->stored).value;
         queue->stored = 0;
         board->messages++;

@@ -8,7 +8,7 @@
  * Ownership  feroce_board_bytes() of the caller's memory.
  * Units      Bytes, nanoseconds; IPv4 addresses in host order.
  * Limits     FEROCE_QPS_MAX queue pairs; payload in multiples of 4 bytes.
- * Source     The specification of FERoCE, 2.2, 2.4, 3.1 to 3.5, 3.10. docs/decisions/0029.
+ * Source     RTL2026 and RTL2024 (wire/feroce.h). docs/decisions/0029.
  *
  * The world adds what lies below the BTH: identification, IP and UDP headers, and the ICRC.
  * It takes all events before it stores a packet: after FEROCE_EVENT_CLOSED the rest of a message is
@@ -104,7 +104,7 @@ enum feroce_cm_arrival {
 
 const char *feroce_cm_arrival_name(enum feroce_cm_arrival arrival);
 
-/* A queue's own state (3.4). */
+/* A queue's own state. */
 struct feroce_queue {
     bool in_message;
     bool halted;
@@ -125,7 +125,7 @@ struct feroce_board {
     uint64_t arrivals[FEROCE_ARRIVAL_COUNT];
     uint64_t cm_arrivals[FEROCE_CM_ARRIVALS];
     uint64_t cm_version_suspect;
-    uint64_t wrong_icrc; /* Accepted all the same (2.4). */
+    uint64_t wrong_icrc; /* Accepted all the same. */
     uint64_t messages;   /* Stored to their end. */
 };
 

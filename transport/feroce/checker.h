@@ -6,8 +6,8 @@
  * Inputs     Messages in the order of their completion.
  * Outputs    Counts, and where the first wrong byte is.
  * Units      Bytes; words of 4 bytes.
- * Limits     2^32 words, then the pattern begins anew (2.6).
- * Source     The specification of FERoCE, 2.6.
+ * Limits     2^32 words, then the pattern begins anew.
+ * Source     RTL2026's test data, and the messages that feroce-rs sends (wire/feroce.h).
  *
  * Two or more words in ascending order that are not the expected ones are a jump: words are missing
  * or come again. So is a message that is one such word, up to JUMP_MAX words away. Anything else is

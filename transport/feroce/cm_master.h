@@ -7,8 +7,8 @@
  * Outputs    Messages with where they go; how it ended.
  * Units      Nanoseconds; host order.
  * Limits     One request under way.
- * Source     The specification of FERoCE, 3.2. A reply counts only if it is of the request's type
- *            and, for OPEN, an ACK: ours (the RTL takes any type, and NO_QP for an ACK).
+ * Source     RTL2026 (wire/feroce.h). A reply counts only if it is of the request's type and, for
+ *            OPEN, an ACK: our choice (the RTL takes any type, and NO_QP for an ACK).
  */
 #ifndef TRANSPORT_FEROCE_CM_MASTER_H
 #define TRANSPORT_FEROCE_CM_MASTER_H
@@ -19,7 +19,7 @@
 #include "base/instant.h"
 #include "transport/feroce/cm_slave.h"
 
-/* Status codes of the board's register (3.2). */
+/* Status codes of the board's register. */
 enum feroce_status {
     FEROCE_STATUS_OK = 0,
     FEROCE_STATUS_NO_QP = 1,  /* All local queue pairs are taken. */

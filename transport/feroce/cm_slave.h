@@ -7,7 +7,7 @@
  * Outputs    What it did to a queue pair; replies with where they go.
  * Units      Host order.
  * Limits     FEROCE_REPLIES_MAX replies wait; a request beyond them is lost and counted.
- * Source     The specification of FERoCE, 3.1, 11.4.
+ * Source     RTL2026 (wire/feroce.h).
  */
 #ifndef TRANSPORT_FEROCE_CM_SLAVE_H
 #define TRANSPORT_FEROCE_CM_SLAVE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The board's connection manager and table of queue pairs do what 3.1 to 3.3 say, with and
- *         without the RTL's mistakes.
+ * Goal    The board's connection manager and table of queue pairs do what the RTL's do, with and
+ *         without its mistakes.
  * Method  Requests of each kind in each state.
  *         Behaviours FER-03, FER-04, FER-05, FER-07, FER-08, FER-09, FER-10, FER-11, FER-12,
  *         FER-13, FER-14, FER-15, FER-16, FER-17, FER-18, FER-19, FER-20, FER-21, FER-22, FER-23,
@@ -301,7 +301,7 @@ static struct feroce_cm answer_to(const struct feroce_reply *asked, enum feroce_
     return answer;
 }
 
-/* 3.2: the board opens and closes by itself. */
+/* The master: the board opens and closes by itself. */
 static void test_master(void **state)
 {
     (void)state;

@@ -5,7 +5,7 @@
 
 #define FS_PER_NS 1000000u
 
-/* Decimal 12345678, or DEADBEEF in 2024, as four octets (2.2). */
+/* Decimal 12345678, or DEADBEEF in 2024, as four octets. */
 static uint32_t immediate_of(enum feroce_stack stack)
 {
     uint32_t immediate = 0;

@@ -7,7 +7,7 @@
  * Outputs    Messages, payload.
  * Units      Femtoseconds for the clock's cycle; nanoseconds; bytes.
  * Limits     Messages of multiples of 4 bytes.
- * Source     The specification of FERoCE, 2.6 (pattern), 3.8. A length of 0 is refused: ours.
+ * Source     RTL2026 and RTL2024 (wire/feroce.h). That a length of 0 is refused is our choice.
  */
 #ifndef TRANSPORT_FEROCE_GENERATOR_H
 #define TRANSPORT_FEROCE_GENERATOR_H

@@ -141,7 +141,7 @@ static struct feroce_stream *unused_stream(struct feroce_host *host, uint32_t in
     struct feroce_stream *stream = &host->streams[index];
     CHECK(stream->state == FEROCE_STREAM_UNUSED);
     *stream = (struct feroce_stream){.local = *local, .deadline = INSTANT_NEVER};
-    stream->local.psn = 0; /* The board's first PSN would be another one (3.3). */
+    stream->local.psn = 0; /* The board's first PSN would be another one. */
     stream->local.ip = host->config.ip;
     return stream;
 }
@@ -386,7 +386,7 @@ static enum feroce_host_arrival take_opened(struct feroce_host *host, struct fer
 {
     const bool is_open = reply->request == FEROCE_OPEN_QP;
     if (is_open && (reply->ack == FEROCE_ACK_NO_QP || reply->ack == FEROCE_ACK_ERROR)) {
-        /* The board may have left the rest of an error as it was in its previous reply (3.1). */
+        /* The board may have left the rest of an error as it was in its previous reply. */
         end(host, stream, FEROCE_HOST_REFUSED,
             reply->ack == FEROCE_ACK_NO_QP ? FEROCE_HOST_NO_QP : FEROCE_HOST_ERROR);
         return FEROCE_HOST_TAKEN;

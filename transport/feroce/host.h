@@ -8,15 +8,15 @@
  * Units      Nanoseconds; IPv4 addresses in host order.
  * Limits     FEROCE_STREAMS_MAX streams; one OPEN under way at a time; FEROCE_ANSWERS_MAX answers
  *            wait, a request beyond them is lost and counted.
- * Source     The specification of FERoCE, 2.1, 4, 8.2, 8.3.
+ * Source     feroce-rs (wire/feroce.h).
  *
  * A stream is one queue pair of the world's. It is given to the engine by an offer (a board may
  * take it) or by an open, and is the world's again after the event that ends it.
  *
- * Section 4 leaves some cases open. They are decided so: a board that finds no idle stream hears
- * NO_QP. A datagram of a wrong length ends an OPEN only if it comes from the board that was asked.
- * Replies from other addresses make an OPEN leave again STRANGERS times at most (host.c): each may
- * take another queue pair of the board. Messages with ack_valid are replies, the others requests.
+ * Our choice, in part unlike feroce-rs: a board that finds no idle stream hears NO_QP. A datagram
+ * of a wrong length ends an OPEN only if it comes from the board that was asked. Replies from other
+ * addresses make an OPEN leave again STRANGERS times at most (host.c): each may take another queue
+ * pair of the board. Messages with ack_valid are replies, the others requests.
  */
 #ifndef TRANSPORT_FEROCE_HOST_H
 #define TRANSPORT_FEROCE_HOST_H

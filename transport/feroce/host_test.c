@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The host's half of the connection manager does what section 4 says.
+ * Goal    The host's half of the connection manager does what transport/feroce/host.h says.
  * Method  Requests and replies one by one. Behaviours FER-109, 110; the host's half of FER-01, 06,
  *         21, 24, 25. host_random_test.c joins it with the board's half.
  */
@@ -84,7 +84,7 @@ static void board_opens(uint32_t qpn, struct feroce_cm *open)
     open->local.ip = TEST_BOARD_IP;
 }
 
-/* The host opens and closes: the octets are those of 2.7. */
+/* The host opens and closes: the octets are the golden ones of wire/feroce_test.c. */
 static void test_open_and_close(void **state)
 {
     (void)state;

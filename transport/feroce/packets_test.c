@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The board's packets are those of 2.2, and its generator does what 2.6 and 3.8 say.
+ * Goal    The board's packets and its generator's data are those of the RTL.
  * Method  Messages of all lengths at each PMTU, decoded by wire/roce.h.
  *         Behaviours FER-36, FER-37, FER-38, FER-39, FER-40, FER-48, FER-49, FER-50, FER-51,
  *         FER-64, FER-81, FER-94, FER-95, FER-96, FER-97, FER-148.
@@ -30,7 +30,7 @@ static uint32_t store_message(struct feroce_board *board, uint32_t index,
 
 static uint8_t expected_opcode(bool write, bool immediate, uint32_t at, uint32_t packets)
 {
-    /* 2.2's numbers, not wire/roce.h's names. */
+    /* IBTA's numbers, not wire/roce.h's names. */
     const uint8_t base = write ? 0x06 : 0x00;
     if (packets == 1) {
         return (uint8_t)(base + 4 + immediate);
@@ -200,7 +200,7 @@ static void test_refused(void **state)
 }
 
 /* The board of 2024 knows WRITE only; after a NAK it finishes its message and begins no other one
- * until it is started (3.5, section 1). */
+ * until it is started. */
 static void test_2024(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static struct feroce_generator begin_generator(enum feroce_stack stack)
     return generator;
 }
 
-/* FER-94: the first 16 bytes are those of 2.6; the count goes on over messages and packets. */
+/* FER-94: the first 16 bytes are the words 0 to 3; the count goes on over messages and packets. */
 static void test_pattern(void **state)
 {
     (void)state;

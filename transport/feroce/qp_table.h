@@ -7,7 +7,7 @@
  * Outputs    QPNs, contexts, and the 32 bytes that the board's spy port shows.
  * Units      QPNs of the board: FEROCE_FIRST_QPN and up.
  * Limits     FEROCE_QPS_MAX queue pairs.
- * Source     The specification of FERoCE, 3.1 (pool), 3.3, 11.4 (latch).
+ * Source     RTL2026 (wire/feroce.h).
  */
 #ifndef TRANSPORT_FEROCE_QP_TABLE_H
 #define TRANSPORT_FEROCE_QP_TABLE_H

@@ -13,15 +13,15 @@
 /* X(NAME, bit, word, the RTL's behaviour) */
 /* clang-format off */
 #define FEROCE_QUIRKS(X)                                                                           \
-    X(RKEY0, 0, "rkey0", "each WRITE leaves with R_Key 0 (3.5)")                                   \
-    X(STALE_ERROR, 1, "stale-error", "NO_QP and NAK go to whom the last reply went to (3.1)")      \
-    X(STALL, 2, "stall", "a queue with nothing to send never stalls (3.5)")                        \
-    X(ACK_ORDER, 3, "ack-order", "an ACK is taken whatever its PSN (3.5)")                         \
-    X(MR_RNR, 4, "mr-rnr", "an ACK makes it forget what was refused (3.5)")            \
-    X(LATCH, 5, "latch", "a refused MODIFY keeps later OPENs from RTS until a CLOSE (11.4)")       \
-    X(UNCOUNTED, 6, "uncounted", "NAKs ahead of the oldest packet do not count (3.5)")             \
-    X(BUSY, 7, "busy", "a request that comes while a reply waits is lost (3.1)")                   \
-    X(LOST_STROBE, 8, "lost-strobe", "an OPEN of the board's that is refused loses its QPN (3.2)")
+    X(RKEY0, 0, "rkey0", "each WRITE leaves with R_Key 0")                                         \
+    X(STALE_ERROR, 1, "stale-error", "NO_QP and NAK go to whom the last reply went to")            \
+    X(STALL, 2, "stall", "a queue with nothing to send never stalls")                              \
+    X(ACK_ORDER, 3, "ack-order", "an ACK is taken whatever its PSN")                               \
+    X(MR_RNR, 4, "mr-rnr", "an ACK makes it forget what was refused")                              \
+    X(LATCH, 5, "latch", "a refused MODIFY keeps later OPENs from RTS until a CLOSE")              \
+    X(UNCOUNTED, 6, "uncounted", "NAKs ahead of the oldest packet do not count")                   \
+    X(BUSY, 7, "busy", "a request that comes while a reply waits is lost")                         \
+    X(LOST_STROBE, 8, "lost-strobe", "an OPEN of the board's that is refused loses its QPN")
 /* clang-format on */
 
 #define FEROCE_QUIRK_BIT(name, bit, word, what) FEROCE_QUIRK_##name = 1u << (bit),

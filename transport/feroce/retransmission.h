@@ -9,8 +9,8 @@
  * Ownership  feroce_retransmission_bytes() of the caller's memory; packets are copied into it.
  * Units      Bytes, nanoseconds, PSNs of 24 bits.
  * Limits     Packets of one PMTU; slots of a power of two for each queue pair.
- * Source     The specification of FERoCE, 3.5. Where the RTL errs, this does what was meant; the
- *            mistakes are quirks (quirks.h). docs/decisions/0029.
+ * Source     RTL2026 (wire/feroce.h). Where it errs, this does what was meant; the mistakes are
+ *            quirks (quirks.h). docs/decisions/0029.
  *
  * Three PSNs a queue pair: WR, the newest packet that is wholly stored; RD, the newest that was
  * handed to the wire, or a lower one when packets are to be sent again; CPL, the newest that is
@@ -82,7 +82,7 @@ struct feroce_retransmission {
     uint64_t timeouts, sequence_rewinds, rnr_rewinds; /* Begun. */
 };
 
-/* NULL, or why a board cannot be like this (3.5: the thresholds would wrap). */
+/* NULL, or why a board cannot be like this: the thresholds would wrap. */
 const char *feroce_retransmission_refuses(const struct feroce_retransmission_config *config);
 size_t feroce_retransmission_bytes(const struct feroce_retransmission_config *config);
 /* A configuration that is not refused, and memory for 64-bit words. */

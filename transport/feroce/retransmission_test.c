@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The board sends again what 3.5 says, when it says so, and gives up when it says so.
- * Method  One queue pair of a board is driven step by step through the flows of 3.11.
+ * Goal    The board sends again what the RTL does, when it does, and gives up when it does.
+ * Method  One queue pair of a board is driven step by step through losses and refusals.
  *         Behaviours FER-29, FER-32, FER-35, FER-52, FER-53, FER-54, FER-55, FER-56, FER-57,
  *         FER-58, FER-59, FER-60, FER-61, FER-62, FER-63, FER-65, FER-66, FER-67, FER-68, FER-69,
  *         FER-71, FER-72, FER-73, FER-74, FER-75, FER-76, FER-77, FER-78, FER-79, FER-100, FER-149,
@@ -425,7 +425,8 @@ static void test_late_ack(void **state)
     test_end(board);
 }
 
-/* FER-75, 76: PSNs wrap; a queue stalls above `stop` and goes on at `release`. A29's figures. */
+/* FER-75, 76: PSNs wrap; a queue stalls above `stop` and goes on at `release`. The figures are row
+ * FER-A29's. */
 static void test_stall(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Ten million datagrams that nobody should send: the board lives, each is accounted for,
- *         and a good OPEN is answered afterwards. Behaviour FER-116, row L11.
+ *         and a good OPEN is answered afterwards. Behaviour FER-116.
  * Method  Good messages and acknowledgements with random octets changed, cut and prolonged. The
  *         board's counters are compared with what was sent. The number may be given as an argument;
  *         a million otherwise.
