@@ -9,7 +9,9 @@
  * A unit that writes has `NAME_next_write`, which the world pulls when memory takes a word, and
  * `NAME_on_write_response`, for memory's answer to each burst, in the order of the bursts.
  *
- * Source: Xirouchakis 5.3.2, 5.3.3, 6.1; specification 2.3.3, 2.3.5, 2.4, 2.10, C-27.
+ * Source: Xirouchakis 5.3.2, 5.3.3, 6.1. The document says that a fault answers
+ * with 2 or 3, and names faults and decode errors apart: that 2 is the one and 3 the other is our
+ * choice.
  */
 #ifndef HARDWARE_EXANEST_AXI_H
 #define HARDWARE_EXANEST_AXI_H
@@ -21,7 +23,7 @@
 
 #define EXANEST_AXI_IDS     8u /* One per protection domain, and per context of the SMMU. */
 #define EXANEST_PAGE_BYTES  4096u
-#define EXANEST_MEMORY_BITS 39 /* The bits of an address that the SMMU takes (3.1, derived). */
+#define EXANEST_MEMORY_BITS 39 /* The bits of an address that the SMMU takes. */
 
 /* AXI's RRESP and BRESP; 1 is not used here. */
 enum exanest_axi_response {

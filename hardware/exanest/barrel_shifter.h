@@ -12,7 +12,7 @@
  * Units      Words of 16 bytes; lanes are bytes of a word.
  * Limits     One beat a cycle, and none in the cycle behind a packet whose last beat made two
  *            words. One command for each slot.
- * Source     Xirouchakis 5.3.3; specification 2.3.5, A19.
+ * Source     Xirouchakis 5.3.3.
  */
 #ifndef HARDWARE_EXANEST_BARREL_SHIFTER_H
 #define HARDWARE_EXANEST_BARREL_SHIFTER_H
@@ -21,7 +21,7 @@
 
 #include "hardware/exanest/axi.h"
 
-#define EXANEST_SHIFTER_CYCLES     2u /* Our choice (2.3.5). */
+#define EXANEST_SHIFTER_CYCLES     2u /* Our choice. */
 #define EXANEST_SHIFTER_CYCLES_MAX 12u
 #define EXANEST_SHIFTER_LINE       16u /* Words in the pipeline, by cycle. */
 
@@ -50,7 +50,7 @@ struct exanest_shifted {
 
 struct exanest_shifter {
     uint8_t cycles;
-    uint8_t bubble; /* Variation (A19): cycles without a beat between two commands. */
+    uint8_t bubble; /* Variation (EXA-A19): cycles without a beat between two commands. */
     uint8_t busy;   /* Cycles in which no beat is taken: this one included if not 0. */
     uint8_t now;    /* Index into the line. */
     bool beat;      /* One was taken in this cycle. */

@@ -151,7 +151,7 @@ static void test_mixed_channels(void **state)
     assert_true(finished > 10000);
 }
 
-/* 2.3.5: two cycles, one beat a cycle; a packet whose last beat makes two words costs one more. */
+/* Two cycles, one beat a cycle; a packet whose last beat makes two words costs one more. */
 static void test_cycles(void **state)
 {
     (void)state;

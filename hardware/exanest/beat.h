@@ -7,7 +7,7 @@
  * says whether it takes such a beat in this cycle, and `NAME_take`. A master shows the same beat
  * until it is taken.
  *
- * Source: Xirouchakis 3.2.4; specification 3.7.
+ * Source: Xirouchakis 3.2.4.
  */
 #ifndef HARDWARE_EXANEST_BEAT_H
 #define HARDWARE_EXANEST_BEAT_H

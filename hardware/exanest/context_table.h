@@ -7,10 +7,11 @@
  * Inputs     The fields of a packet's header, footer and write response (struct exanest_mark).
  * Outputs    exanest_context_judge: what the packet means; exanest_context_apply does it.
  * Ownership  A value. `sets` x `ways` of its places are used.
- * Time       The caller has the clock, and calls exanest_context_age by it (C-18).
+ * Time       The caller has the clock, and calls exanest_context_age by it.
  * Units      A bit is a 256-byte line of the destination, of the 64 in a 16 KB line.
- * Limits     EXANEST_CONTEXTS_MAX contexts. Nothing is put out to make room (OC).
- * Source     Xirouchakis 6.1; specification 2.4 (steps 4 to 8), C-14, C-16, C-17, C-20.
+ * Limits     EXANEST_CONTEXTS_MAX contexts. Nothing is put out to make room: our choice.
+ * Source     Xirouchakis 6.1. Our choice: how sequences compare, that an error is reported once for
+ *            each of them, and that a block waits for its control packet.
  *
  * A duplicate changes nothing. A transaction whose first packet stands behind its last one is never
  * complete: no honest sender makes one.
@@ -28,8 +29,8 @@
 #define EXANEST_CONTEXT_WAYS 16u
 
 enum exanest_set_index {
-    EXANEST_SET_FOLD,   /* TID[3:0] ^ TID[7:4] ^ the source, folded (2.4, OC). */
-    EXANEST_SET_MODULO, /* TID modulo the sets: A23's comparison. */
+    EXANEST_SET_FOLD,   /* TID[3:0] ^ TID[7:4] ^ the source, folded: our choice. */
+    EXANEST_SET_MODULO, /* TID modulo the sets: EXA-A23's comparison. */
 };
 
 /* `sets` is a power of two. One set is full associativity. */
@@ -80,7 +81,7 @@ enum exanest_meaning {
     EXANEST_OLDER,          /* An instance that was given up. Count only. */
     EXANEST_NO_CONTEXT,     /* No way of the set is free: NACK. */
     EXANEST_REFUSED,        /* NACK with the error. */
-    EXANEST_REFUSED_BEFORE, /* The error was reported already for this sequence (C-17). */
+    EXANEST_REFUSED_BEFORE, /* The error was reported already for this sequence. */
     EXANEST_MEANING_COUNT,
 };
 
@@ -106,7 +107,7 @@ void exanest_context_apply(struct exanest_context_table *table,
 
 /* Some time has passed: what nothing has come for since the last call is forgotten. Returns how
  * many contexts that are. The late duplicate of a block that is complete begins a context that
- * nothing will ever end (C-18: the source has no remedy that works; ageing is our choice). */
+ * nothing will ever end. The source has no remedy that works; ageing is our choice. */
 uint32_t exanest_context_age(struct exanest_context_table *table);
 
 /* Is `sequence` above `than`? Modulo 2^14: up to half of the numbers are above. */

@@ -126,7 +126,7 @@ static void test_wrap(void **state)
     assert_int_equal(on(&table, line_of(1, 0, 1, 0, 1)), EXANEST_COMPLETE);
 }
 
-/* C-14, EXA-108: if each use of a TID begins with 0 again, a late packet of an earlier block
+/* EXA-108: if each use of a TID begins with 0 again, a late packet of an earlier block
  * completes a new one, of which a packet was lost. With sequences that go on it does not. */
 static void test_strict_hazard(void **state)
 {
@@ -264,7 +264,7 @@ static void test_control(void **state)
     }
 }
 
-/* C-20: all packets carry the flag; one that does is enough. */
+/* All packets carry the flag; one that does is enough. */
 static void test_notify_once(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void test_first_behind_last(void **state)
     }
 }
 
-/* The fold spreads the TIDs of any source evenly; for 16 sets it is the specification's. */
+/* The fold spreads the TIDs of any source evenly; for 16 sets it is written out once more. */
 static void test_sets(void **state)
 {
     (void)state;

@@ -7,7 +7,7 @@
  * Outputs    `ready` and the fields of the packet, which stay until they are consumed.
  * Ownership  The caller owns the struct; zeroed memory is an empty slot.
  * Limits     One packet. While it is there, software gets no WREADY for this port.
- * Source     Xirouchakis 5.2, 5.3.1.2; specification 2.3.2, 3.11.
+ * Source     Xirouchakis 5.2, 5.3.1.2.
  *
  * Where the source is silent: a store for another TID than the one before begins a new packet. The
  * packet's destination is the descriptor's, but the start of its 16-byte line: the header counts

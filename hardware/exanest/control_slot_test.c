@@ -13,7 +13,8 @@
 #include "base/prng.h"
 #include "hardware/exanest/control_slot.h"
 
-/* EXA-31: 3.11's layout. The destination may have any alignment; the packet has two words. */
+/* EXA-31: the control packet's layout. The destination may have any alignment; the packet has two
+ * words. */
 static void test_packet(void **state)
 {
     (void)state;

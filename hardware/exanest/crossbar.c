@@ -202,7 +202,7 @@ uint32_t exanest_crossbar_step(struct exanest_crossbar *crossbar, uint32_t offer
                                const struct exanest_offer offers[], uint32_t ready)
 {
     INVARIANTS(exanest_crossbar_check(crossbar));
-    CHECK((crossbar->waiting & ~offered) == 0); /* 3.7: shown until it is taken. */
+    CHECK((crossbar->waiting & ~offered) == 0); /* Shown until it is taken. */
     const uint32_t shown = exanest_crossbar_shown(crossbar);
     const uint32_t stalled = shown & ~(uint32_t)ready;
     struct moves moves = {0};

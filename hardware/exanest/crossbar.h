@@ -13,8 +13,7 @@
  *            at its output in cycle t + latency.
  * Units      Words; masks in which bit p is port p.
  * Limits     EXANEST_PORTS_MAX ports.
- * Source     Xirouchakis 3.2.2, 6.4; specification 2.8. Round robin, and when words stall: our
- *            choice.
+ * Source     Xirouchakis 3.2.2, 6.4. Round robin, and when words stall: our choice.
  *
  * The cycles of latency are registers, one behind the other, of each output. They stop all
  * together, empty ones too, while the last one has a word that is not taken. So the idle cycles
@@ -23,7 +22,7 @@
  * A world's cycle: for each output of exanest_crossbar_shown ask the slave whether it takes
  * exanest_crossbar_beat, and give it; collect the offers; step; tell the inputs that were taken.
  *
- * An input shows the same beat until it is taken (3.7). So a header that waits is looked at once,
+ * An input shows the same beat until it is taken (3.2.4). So a header that waits is looked at once,
  * and waiting costs nothing per cycle.
  */
 #ifndef HARDWARE_EXANEST_CROSSBAR_H

@@ -12,11 +12,11 @@
  * Time       Calls between two steps belong to the cycle that the first of them began: at most
  *            one beat of memory, one of each port, one handshake of each AXI channel.
  * Limits     32 ports, 16 slots each, 8 protection domains at once.
- * Source     Xirouchakis 5; specification 2.3, and the variations of table 6.2.
+ * Source     Xirouchakis 5. The variations are those that rows of lab/exanest/experiments name.
  *
  * A step goes from the network back to the host, so that each unit sees its predecessor's output at
  * the end of the cycle before. From the store of W3 to the header: scheduler 5, memory, barrel
- * shifter 2, slot 1, header 1 (A7).
+ * shifter 2, slot 1, header 1 (EXA-A7).
  */
 #ifndef HARDWARE_EXANEST_EXADMA_H
 #define HARDWARE_EXANEST_EXADMA_H
@@ -35,16 +35,16 @@ struct exanest_exadma_config {
     uint32_t scheduler_cycles;  /* EXANEST_SCHEDULER_CYCLES. */
     uint32_t scheduler_entries; /* EXANEST_TIDS, or fewer to see it full. */
     uint32_t shifter_cycles;    /* EXANEST_SHIFTER_CYCLES. */
-    uint32_t control_bytes;     /* 16, or 32 (C-3). */
-    /* Variations of table 6.2; all off in the document's unit. */
-    uint32_t reads_max;      /* A11: 1 is one AXI read at a time. 0: any number. */
-    bool holds_slot;         /* A11: a slot is free only `hold_cycles` after the footer. */
+    uint32_t control_bytes;     /* 16 (5.2), or 32 (5.3.1.2). */
+    /* Variations; all off in the document's unit. */
+    uint32_t reads_max;      /* EXA-A11: 1 is one AXI read at a time. 0: any number. */
+    bool holds_slot;         /* EXA-A11: a slot is free only `hold_cycles` after the footer. */
     uint32_t hold_cycles;    /* At most 65535. */
-    bool cuts_at_source;     /* A19: packets end at lines of the source as well. */
-    uint32_t shifter_bubble; /* A19: cycles without a beat between two commands. */
-    bool drains;             /* A27: a block before the next one. */
-    bool shares_buffer;      /* A25: one output buffer for all ports. */
-    bool takes_pieces;       /* A24: descriptors of parts of blocks (firmware_pieces.c). */
+    bool cuts_at_source;     /* EXA-A19: packets end at lines of the source as well. */
+    uint32_t shifter_bubble; /* EXA-A19: cycles without a beat between two commands. */
+    bool drains;             /* EXA-A27: a block before the next one. */
+    bool shares_buffer;      /* EXA-A25: one output buffer for all ports. */
+    bool takes_pieces;       /* EXA-A24: descriptors of parts of blocks (firmware_pieces.c). */
 };
 
 /* The document's values, for one port. */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The send unit as a whole: packets as the specification prints them, in its cycles, past
+ * Goal    The send unit as a whole: the right packets, in the cycles that its parts sum up to, past
  *         full ports and unreadable pages.
  * Method  Made cases; every read and packet is held against a model (exadma_world.h). Behaviours
- *         EXA-02, EXA-21, EXA-26, EXA-28, EXA-31, and the rows A6, A7, A11, A19, A25 of the
- *         specification's table, as far as they are the send unit's.
+ *         EXA-02, EXA-21, EXA-26, EXA-28, EXA-31, and the rows EXA-A6, EXA-A7, EXA-A11, EXA-A19,
+ *         EXA-A25, as far as they are the send unit's.
  */
 #include "hardware/exanest/exadma_world.h"
 
-/* EXA-02: section 3.4's packet, from its descriptor. (The memory of the world is not used.) */
+/* EXA-02: the worked example (wire/exanest_test.c), from its descriptor. (The memory of the world
+ * is not used.) */
 static void test_worked_example(void **state)
 {
     (void)state;
@@ -60,7 +61,7 @@ static void test_worked_example(void **state)
     free(memory);
 }
 
-/* A7's share: store, 5 cycles, memory 15, shifter 2, slot 1, header 1. */
+/* EXA-A7's share: store, 5 cycles, memory 15, shifter 2, slot 1, header 1. */
 static void test_latency(void **state)
 {
     (void)state;
@@ -109,7 +110,7 @@ static void assert_near(double got, double expected, double tolerance)
     }
 }
 
-/* A6: at a port that is always ready a packet takes 18 cycles; with the crossbar's two, 20. */
+/* EXA-A6: at a port that is always ready a packet takes 18 cycles; with the crossbar's two, 20. */
 static void test_throughput(void **state)
 {
     (void)state;
@@ -121,9 +122,9 @@ static void test_throughput(void **state)
     assert_near(interval(&config, 2, 40, 0, 0), 21, 0.02);
 }
 
-/* A11: throughput over slots, relative to 16 of them. A slot's residence: from its allocation CALC
- * and AR 2, memory 40, 15 beats more, shifter 2, slot 1, header 1, 16 words, then 1 to 3 cycles
- * until the scheduler looks. The mean is 79; the specification's sum of bounds is 84. */
+/* EXA-A11: throughput over slots, relative to 16 of them. A slot's residence: from its allocation
+ * CALC and AR 2, memory 40, 15 beats more, shifter 2, slot 1, header 1, 16 words, then 1 to 3
+ * cycles until the scheduler looks. The mean is 79. */
 static void test_slots(void **state)
 {
     (void)state;
@@ -147,7 +148,7 @@ static void test_slots(void **state)
     assert_near(best / interval(&config, 2, 40, 0, 0), 0.34, 0.03);
 }
 
-/* A19: shifted bytes cost nothing but the block's ends; a bubble between commands does. */
+/* EXA-A19: shifted bytes cost nothing but the block's ends; a bubble between commands does. */
 static void test_shifted_throughput(void **state)
 {
     (void)state;
@@ -188,7 +189,7 @@ static void test_paths(void **state)
     world_free(world);
 }
 
-/* A25: two paths are twice as fast as one, unless they share a small buffer. */
+/* EXA-A25: two paths are twice as fast as one, unless they share a small buffer. */
 static void test_two_paths(void **state)
 {
     (void)state;
@@ -281,7 +282,7 @@ static void test_late_fault(void **state)
     }
 }
 
-/* A successor stays parked when its predecessor has died (2.3.4). */
+/* A successor stays parked when its predecessor has died. */
 static void test_fault_in_a_chain(void **state)
 {
     (void)state;

@@ -7,7 +7,7 @@
  * Inputs     The output buffer and the control slot; exanest_exanetizer_taken (Ready).
  * Outputs    exanest_exanetizer_offer: the beat of this cycle, the same one until it is taken.
  * Time       It looks at slots that were filled in earlier cycles.
- * Source     Xirouchakis 5.3.5; specification 2.3.7.
+ * Source     Xirouchakis 5.3.5.
  *
  * The slot is free when its last word of payload has been taken. The footer is copied then: the
  * scheduler may write the registers of the slot anew while the network does not take the footer.
@@ -40,7 +40,7 @@ struct exanest_exanetizer {
     uint8_t state;
     uint8_t port;
     bool taken; /* The beat was, in this cycle. */
-    /* Variation (A11): a slot is free only `hold_cycles` after the footer was taken. */
+    /* Variation (EXA-A11): a slot is free only `hold_cycles` after the footer was taken. */
     bool holds_slot;
     uint16_t hold_cycles;
     uint8_t slot;

@@ -112,7 +112,7 @@ static bool cycle(struct bench *bench, bool ready)
     return false;
 }
 
-/* 2.3.7: header in the cycle behind the filling, then a word a cycle, packet behind packet. */
+/* Header in the cycle behind the filling, then a word a cycle, packet behind packet. */
 static void test_cycles(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void test_random_ready(void **state)
     assert_true(bench.exanetizer.counters.waits > 1000);
 }
 
-/* A11's variation: the slot is free only after the footer, and some cycles later. */
+/* EXA-A11's variation: the slot is free only after the footer, and some cycles later. */
 static void test_held_slot(void **state)
 {
     (void)state;

@@ -12,8 +12,9 @@
  *            piece says how many picoseconds it needs.
  * Units      128-bit words; on the line 64-bit ones; picoseconds.
  * Limits     EXANEST_FIFO_WORDS words at each end.
- * Source     Xirouchakis 6.3; PG074 (the coding of Aurora 64B/66B); specification 2.7, 6.4 (two
- *            models of the line), C-8, C-9.
+ * Source     Xirouchakis 6.3; PG074 (the coding of Aurora 64B/66B), whose full name is in
+ *            lab/exanest/parameters.c. The document has one number for both watermarks and says
+ *            "valid" where the header is ready to be taken: how we read both is our choice.
  *
  * The world joins the halves of a link: when the line is free it asks exanest_serializer_next for a
  * piece, gives it to the other end's deserializer `sent_ps` and the wire's latency later, and asks
@@ -43,7 +44,7 @@
 #define EXANEST_WATERMARK      72u /* Words (6.3): XOFF when so few are free, XON when in use. */
 #define EXANEST_LINK_MBPS      10000u
 #define EXANEST_DATAPATH_MHZ   150u
-#define EXANEST_FLOW_PS        12800u /* Our choice (2.7): until a flow-control word has left. */
+#define EXANEST_FLOW_PS        12800u /* Our choice: until a flow-control word has left. */
 #define EXANEST_AURORA_BLOCKS  4992u  /* Clock compensation takes 8 of this number (PG074). */
 #define EXANEST_AURORA_STOPPED 8u
 
@@ -102,7 +103,7 @@ struct exanest_serializer_config exanest_serializer_default(void);
 void exanest_serializer_init(struct exanest_serializer *serializer,
                              const struct exanest_serializer_config *config);
 
-/* A header is taken only if a whole packet of the greatest length has room (C-8). */
+/* A header is taken only if a whole packet of the greatest length has room. */
 static inline bool exanest_serializer_ready(const struct exanest_serializer *serializer,
                                             const struct exanest_beat *beat)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A link loses and reorders nothing, stops a peer in time and starts it again in time, and
- *         takes as long as its model says. Behaviours EXA-62, EXA-68 (A1, A2, A10, A21).
+ *         takes as long as its model says. Behaviours EXA-62, EXA-68 (rows EXA-A1, EXA-A2, EXA-A10,
+ *         EXA-A21).
  * Method  Two ends with datapath, line and wire in a world of thirds of a picosecond (a 150 MHz
- *         cycle is 20,000 of them); the settings of A10 and those that have to break it.
+ *         cycle is 20,000 of them); the settings of EXA-A10 and those that have to break it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -219,7 +220,7 @@ static void run(struct world *world, uint64_t until)
     }
 }
 
-/* -- A10 ----------------------------------------------------------------------------------------*/
+/* -- EXA-A10 ------------------------------------------------------------------------------------*/
 
 struct stall {
     struct exanest_serializer_config serializer;
@@ -272,8 +273,8 @@ static struct stalled run_stall(const struct stall *stall)
     return stalled;
 }
 
-/* EXA-62, EXA-68 (A10): 68 words at most come after the crossing, and none is missed after XON. It
- * is 67 and often a half, and the 68th if XOFF had to wait for half a word of the way back. */
+/* EXA-62, EXA-68 (EXA-A10): 68 words at most come after the crossing, and none is missed after XON.
+ * It is 67 and often a half, and the 68th if XOFF had to wait for half a word of the way back. */
 static void test_stall(void **state)
 {
     (void)state;
@@ -292,7 +293,7 @@ static void test_stall(void **state)
     assert_int_equal(most, 68);
 }
 
-/* EXA-68 (A10): what has to break it does. */
+/* EXA-68 (EXA-A10): what has to break it does. */
 static void test_stall_breaks(void **state)
 {
     (void)state;
@@ -342,7 +343,8 @@ static uint64_t payload_mbps(struct exanest_line line, uint32_t packets)
     return mbps;
 }
 
-/* EXA-68 (A1, A2, A4, A21): 8.889; 8.18 with 3 cycles, 8.39 and 8.37 by Aurora's own blocks. */
+/* EXA-68 (EXA-A1, EXA-A2, EXA-A4, EXA-A21): 8.889; 8.18 with 3 cycles, 8.39 and 8.37 by Aurora's
+ * own blocks. */
 static void test_models(void **state)
 {
     (void)state;

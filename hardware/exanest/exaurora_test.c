@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    One crossbar output fills a link as the two idle cycles let it; flow control goes before
- *         data; whatever the line brings, packets come out. Behaviours EXA-62, EXA-68 (A20).
+ *         data; whatever the line brings, packets come out. Behaviours EXA-62, EXA-68 (EXA-A20).
  * Method  A crossbar and a serializer in thirds of a picosecond (a 150 MHz cycle is 20,000 of
  *         them); garbage from the line; a packet whose end finds no room. exaurora_link_test.c
  *         joins the two ends.
@@ -61,7 +61,7 @@ static uint32_t utilisation(uint8_t idle, uint32_t words)
     return (uint32_t)((busy * 100 + cycles * CYCLE / 2) / (cycles * CYCLE));
 }
 
-/* EXA-68 (A20) */
+/* EXA-68 (EXA-A20) */
 static void test_utilisation(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 
 /* -- Parameters ---------------------------------------------------------------------------------*/
 
-/* All OC but the 12 reads, which follow from C-30. */
+/* All our choice. The 12 reads follow from it: a request has three words (wire/exanest.h). */
 struct exanest_firmware_config exanest_firmware_defaults(void)
 {
     return (struct exanest_firmware_config){
@@ -144,7 +144,7 @@ static bool sleep_or_go_on(struct exanest_firmware *firmware,
     return ask(action, EXANEST_DO_SLEEP, 0);
 }
 
-/* 2.2, step 2: without the bit, or without room, no slow read is made. */
+/* Without the bit, or without room, no slow read is made. */
 static void begin_request(struct exanest_firmware *firmware)
 {
     firmware->step = EXANEST_STEP_POLL;

@@ -9,9 +9,10 @@
  * Outputs    exanest_firmware_next: the R5's next action, and its cost.
  * Time       Nanoseconds that the world tells. The R5 is slow, so its time is part of the model: an
  *            action is done `cost_ns` after it was asked for, or later if the hardware stalls it.
- * Limits     EXANEST_TIDS blocks in flight (C-26); EXANEST_CHANNELS transfers;
+ * Limits     EXANEST_TIDS blocks in flight; EXANEST_CHANNELS transfers;
  *            EXANEST_READ_QUEUE read requests that wait for a channel.
- * Source     Xirouchakis 4, 4.1, 5.1, 5.2, 6.2; specification 2.2, 4, 5, C-14, C-15.
+ * Source     Xirouchakis 4, 4.1, 5.1, 5.2, 6.2. The rule for notifications is in an appendix that
+ *            is missing: that the block with the notification is held back is our choice.
  *
  * The firmware never touches hardware: it says what it does next, the world does it after its cost,
  * fills in what was asked for, and says so. One action is out at a time, as on one core.
@@ -34,13 +35,13 @@
 #include "hardware/exanest/segmentation.h"
 #include "hardware/exanest/timers.h"
 
-#define EXANEST_READ_QUEUE    64u /* OC; the document says that there is one, and can be full. */
-#define EXANEST_REQUEST_LANES 12u /* 32-bit words of a read request (C-30). */
+#define EXANEST_READ_QUEUE    64u /* Our choice; the document says only that it can be full. */
+#define EXANEST_REQUEST_LANES 12u /* 32-bit words of a read request. */
 #define EXANEST_NONE          UINT16_MAX
 
 /* -- Parameters ---------------------------------------------------------------------------------*/
 
-/* The R5's time, in nanoseconds; the names are those of the specification's section 5. */
+/* The R5's time, in nanoseconds. */
 struct exanest_firmware_costs {
     uint32_t response_read;   /* R5 response poll: 1 PL read. */
     uint32_t request_read;    /* R5 PL read of the request; `request_reads` of them. */
@@ -57,11 +58,11 @@ struct exanest_firmware_costs {
     uint32_t update;          /* A transfer descriptor is written. */
 };
 
-/* The table gives 0.39 us for lookup and segmentation, and 0.30 us for "build + 4x64-bit stores".
- * Strict mode makes three stores, and the rows that were fitted run in it. So the sum is that of
- * three. The share of the response makes a block cost 2 us together (A12). A context is asked for
- * by three stores to the packetizer, 0.70 us to the peer and as much back (A7), and four PL reads
- * of the mailbox: a bitmap, and the sequence to which it belongs. All OC. */
+/* All our choice: the document's figure with the R5's share is lost. Lookup and segmentation take
+ * 0.39 us, a descriptor 0.30 us with its three stores, which strict mode makes and the rows that
+ * were fitted run in. The share of the response makes a block cost 2 us together (EXA-A12). A
+ * context is asked for by three stores to the packetizer, 0.70 us to the peer and as much back
+ * (EXA-A7), and four PL reads of the mailbox: a bitmap, and the sequence to which it belongs. */
 #define EXANEST_FIRMWARE_COSTS                                                                     \
     {                                                                                              \
         .response_read = 130, .request_read = 130, .descriptor_read = 130, .lookup = 190,          \
@@ -69,20 +70,20 @@ struct exanest_firmware_costs {
     }
 
 enum exanest_sequences {
-    EXANEST_STRICT,     /* 0 at each new use of a TID: what the document states (C-14). */
+    EXANEST_STRICT,     /* 0 at each new use of a TID: what the document states. */
     EXANEST_CONTINUING, /* One more at each use, so W4 is always stored. */
 };
 
 enum exanest_resend {
     EXANEST_RESEND_BLOCK,
-    EXANEST_RESEND_TRANSFER, /* The policy with which A24 compares, */
+    EXANEST_RESEND_TRANSFER, /* The policy with which EXA-A24 compares, */
     EXANEST_RESEND_PACKET,   /* and a what-if: only the packets that the peer lacks
                               * (firmware_pieces.c). */
 };
 
 enum exanest_path_policy {
     EXANEST_PATH_OF_TRANSFER,
-    EXANEST_PATH_ALTERNATES, /* The next path with each 16 KB line of the destination (A25). */
+    EXANEST_PATH_ALTERNATES, /* The next path with each 16 KB line of the destination (EXA-A25). */
 };
 
 struct exanest_firmware_config {
@@ -93,10 +94,10 @@ struct exanest_firmware_config {
     uint8_t path_policy;        /* enum exanest_path_policy. */
     uint8_t paths;              /* Output ports of the send unit: 1..32. */
     uint8_t request_reads;      /* 12, or a divisor of it from 2 on: wider reads of the mailbox. */
-    uint8_t control_bytes;      /* A TID's place in a control segment: 16, or 32 (C-3). */
+    uint8_t control_bytes;      /* A TID's place in a control segment: 16, or 32. */
     uint8_t retries_max;        /* For each block. */
     uint8_t decode_retries_max; /* R_dec: after decode errors. */
-    bool decode_is_fault;       /* berr3_is_fault (C-27). */
+    bool decode_is_fault;       /* berr3_is_fault (receiver.h). */
     bool notifies_early;        /* The marked block is not held back until the others are done. */
     bool polls_when_idle;
     uint16_t writes_outstanding, reads_outstanding; /* W_blk: blocks of a transfer. */
@@ -109,7 +110,7 @@ struct exanest_firmware_config {
 };
 
 struct exanest_firmware_config exanest_firmware_defaults(void);
-/* Row A22: response and issue of a block take `block_ns` together, in strict mode. */
+/* Row EXA-A22: response and issue of a block take `block_ns` together, in strict mode. */
 void exanest_firmware_set_block_cost(struct exanest_firmware_costs *costs, uint32_t block_ns);
 /* What-if: hardware takes responses, so they cost the R5 nothing. */
 void exanest_firmware_set_hardware_responses(struct exanest_firmware_costs *costs);

@@ -5,9 +5,9 @@
 #include "hardware/exanest/firmware_internal.h"
 
 #define DOUBLINGS_MAX 20u /* The most doublings of a waiting time. */
-#define UNREAD_MAX    64u /* The responses that the mailbox holds (2.5). */
+#define UNREAD_MAX    64u /* The responses that the mailbox holds. */
 
-/* The notification goes with the last block alone (C-15). */
+/* The notification goes with the last block alone. */
 static bool is_marked(struct exanest_firmware *firmware, const struct exanest_firmware_block *block)
 {
     const struct exanest_firmware_transfer *transfer =
@@ -37,7 +37,7 @@ static void release(struct exanest_firmware *firmware, uint32_t tid)
 /* -- Stores -------------------------------------------------------------------------------------*/
 
 /* W4 is stored if it differs from what the descriptor holds, and before W3, which starts the block
- * (C-1). */
+ * (5.3.1.1). */
 void exanest_firmware_begin_stores(struct exanest_firmware *firmware, uint32_t tid,
                                    uint16_t sequence, uint8_t path, uint32_t from, uint32_t to)
 {

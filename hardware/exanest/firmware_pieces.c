@@ -12,7 +12,7 @@
  *
  * Where the bitmap does not help the block is sent whole, under its next sequence: there is no
  * context (all was lost, or only the answer), or nothing lacks but the control packet. Nor does it
- * after a wrong CRC: payload is written before its code is known (C-19), so a damaged copy may have
+ * after a wrong CRC: payload is written before its code is known, so a damaged copy may have
  * come over a good one, which is marked.
  */
 #include "hardware/exanest/firmware_internal.h"

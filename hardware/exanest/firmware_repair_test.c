@@ -38,7 +38,7 @@ static uint64_t next_issue(struct rig *rig)
 #define SCRIPT(config, bytes, ...)                                                                 \
     script(config, (const uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}), bytes)
 
-/* EXA-45, 4.2: a block that failed is sent again under the next sequence, alone and at once. */
+/* EXA-45: a block that failed is sent again under the next sequence, alone and at once. */
 static void test_crc(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void test_waits_for_done(void **state)
     free(rig);
 }
 
-/* 4.4: no context: 20 us, then twice as long each time; more NACKs of the same instance are
+/* No context: 20 us, then twice as long each time; more NACKs of the same instance are
  * stale. */
 static void test_back_off(void **state)
 {
@@ -96,8 +96,8 @@ static void test_back_off(void **state)
     free(rig);
 }
 
-/* EXA-46, 4.3: lost data, or a lost answer: the timeout. With a lost answer a second notification
- * comes (C-29, EXA-108). */
+/* EXA-46: lost data, or a lost answer: the timeout. With a lost answer a second notification
+ * comes (EXA-108). */
 static void test_timeout(void **state)
 {
     (void)state;
@@ -209,7 +209,7 @@ static void test_stale(void **state)
     free(rig);
 }
 
-/* EXA-52, 4.5: a page fault at the source. The driver's word starts the block again; without it
+/* EXA-52: a page fault at the source. The driver's word starts the block again; without it
  * the timeout does. */
 static void test_source_fault(void **state)
 {
@@ -229,7 +229,7 @@ static void test_source_fault(void **state)
     }
 }
 
-/* EXA-52, 4.6: a page fault at the destination: an event, or waiting. Events about blocks that
+/* EXA-52: a page fault at the destination: an event, or waiting. Events about blocks that
  * have no fault change nothing. */
 static void test_destination_fault(void **state)
 {
@@ -258,7 +258,7 @@ static void test_destination_fault(void **state)
     free(rig);
 }
 
-/* A decode error ends the transfer after R_dec more; a fault told as one does not (C-27). */
+/* A decode error ends the transfer after R_dec more; a fault told as one does not. */
 static void test_decode(void **state)
 {
     (void)state;
@@ -325,7 +325,7 @@ static void test_failed_with_others_out(void **state)
     free(rig);
 }
 
-/* Row A24's comparison: the whole transfer again. */
+/* Row EXA-A24's comparison: the whole transfer again. */
 static void test_resend_transfer(void **state)
 {
     (void)state;
@@ -343,7 +343,7 @@ static void test_resend_transfer(void **state)
 }
 
 /* EXA-108: an answer that comes twice. `strict` takes the second for the answer to the next block
- * of the TID, which never arrived; `continuing` knows it for what it is (C-14). */
+ * of the TID, which never arrived; `continuing` knows it for what it is. */
 static void test_hazard_of_strict(void **state)
 {
     (void)state;

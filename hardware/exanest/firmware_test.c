@@ -34,7 +34,7 @@ static void expect_store(struct rig *rig, uint32_t tid, bool control, uint32_t w
     assert_int_equal(action.word, word);
 }
 
-/* EXA-56, 4.1: two blocks; the second with the notification, when the first is acknowledged; its
+/* EXA-56: two blocks; the second with the notification, when the first is acknowledged; its
  * descriptor before its control packet. W4 is not stored, as it has the right value already. */
 static void test_write(void **state)
 {
@@ -45,7 +45,7 @@ static void test_write(void **state)
     for (uint32_t word = 0; word < 3; word++) {
         expect_store(rig, 0, false, word);
     }
-    assert_int_equal(rig->w3_at, 130 + 190 + 200 + 75 + 3 * 75); /* Section 5's table. */
+    assert_int_equal(rig->w3_at, 130 + 190 + 200 + 75 + 3 * 75); /* EXANEST_FIRMWARE_COSTS. */
     assert_int_equal(rig_state(rig, transfer).state, EXANEST_TRANSFER_ACTIVE);
     for (uint32_t word = 0; word < 3; word++) {
         expect_store(rig, 1, false, word);
@@ -303,7 +303,7 @@ static void test_path(void **state)
     free(rig);
 }
 
-/* Row A25: the path alternates from block to block. */
+/* Row EXA-A25: the path alternates from block to block. */
 static void test_path_alternates(void **state)
 {
     (void)state;
@@ -424,7 +424,7 @@ static void test_unbind(void **state)
     free(rig);
 }
 
-/* Row A22: with more blocks to come than the R5 can do, it takes a block in `c`. */
+/* Row EXA-A22: with more blocks to come than the R5 can do, it takes a block in `c`. */
 static void test_block_cost(void **state)
 {
     (void)state;
@@ -478,7 +478,7 @@ static void test_costs(void **state)
     free(rig);
 }
 
-/* The fault behind C-15: a marked block that is not held back may complete before the others. */
+/* Why notifications wait: a marked block that is not held back may complete before the others. */
 static void test_notifies_early(void **state)
 {
     (void)state;

@@ -17,7 +17,7 @@ uint32_t exanest_firmware_next_bytes(const struct exanest_firmware *firmware, ui
                                transfer->bytes - transfer->cut);
 }
 
-/* The block with the notification is held back until all others are acknowledged (C-15). */
+/* The block with the notification is held back until all others are acknowledged. */
 static bool is_held(const struct exanest_firmware *firmware, uint32_t channel)
 {
     const struct exanest_firmware_transfer *transfer = &firmware->transfers[channel];
@@ -332,7 +332,7 @@ static uint32_t free_read_channel(const struct exanest_firmware *firmware, uint3
 }
 
 /* Always with a notification: nothing else tells the requester. Of its 16 bytes the request brings
- * 8; the request's number in the others tells a second notification from the next (C-29). */
+ * 8; the request's number in the others tells a second notification from the next. */
 static void begin(struct exanest_firmware *firmware, uint32_t channel,
                   const struct exanest_read_request *request)
 {

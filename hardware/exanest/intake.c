@@ -93,7 +93,7 @@ static enum exanest_outcome judge_footer(const struct exanest_intake *intake)
     if (intake->too_long) {
         return EXANEST_TOO_LONG;
     }
-    /* Without payload the sum is 0, and so the footer's is to be (3.4). */
+    /* Without payload the sum is 0, and so the footer's is to be. */
     return intake->crc == intake->footer.payload_crc ? EXANEST_WHOLE : EXANEST_BAD_PAYLOAD;
 }
 

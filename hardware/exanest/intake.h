@@ -8,7 +8,7 @@
  * Outputs    The beat's part in the packet (struct exanest_intake_step); header and footer.
  * Ownership  A value. Zeroed memory is an intake between two packets.
  * Limits     Never more payload words than the header announces are given out.
- * Source     Xirouchakis 3.2.4, 6.1; specification 2.4 (steps 1 and 2), 3.2, 3.3, 3.4, 3.7.
+ * Source     Xirouchakis 3, 3.2.4, 6.1; wire/exanest.h.
  *
  * A packet ends with its footer, or with its header if that announces no footer. A header in the
  * midst of a packet, and a beat that says it's the last one, end it too: it was cut off.

@@ -9,7 +9,7 @@
  * Ownership  The caller owns the struct and the slots.
  * Time       exanest_buffer_step counts cycles, only for slots whose release waits.
  * Limits     1..16 slots.
- * Source     Xirouchakis 5.3.4; specification 2.3.6, A11, A25.
+ * Source     Xirouchakis 5.3.4. Rows EXA-A11 and EXA-A25 rest on it.
  */
 #ifndef HARDWARE_EXANEST_OUTPUT_BUFFER_H
 #define HARDWARE_EXANEST_OUTPUT_BUFFER_H

@@ -84,7 +84,7 @@ static void test_fault(void **state)
     }
 }
 
-/* A11's variation: a slot is free only some cycles later. */
+/* EXA-A11's variation: a slot is free only some cycles later. */
 static void test_late_release(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void random_step(struct exanest_output_buffer *buffer, struct model *mode
     }
 }
 
-/* EXA-25, by chance, with two ports in one buffer (A25's variation). */
+/* EXA-25, by chance, with two ports in one buffer (EXA-A25's variation). */
 static void test_random(void **state)
 {
     (void)state;

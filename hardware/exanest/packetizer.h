@@ -9,9 +9,9 @@
  * Outputs    exanest_packetizer_offer: packets. The state of each channel, which software reads.
  * Time       Timeouts are counted in cycles.
  * Limits     EXANEST_PACKETIZER_CHANNELS channels with one message each, of at most 256 bytes.
- * Source     Xirouchakis 3.1, 4.1.2, 6.2; specification 2.6, 3.2, 3.5, 4.7, 4.8.
+ * Source     Xirouchakis 3.1, 4.1.2, 6.2.
  *
- * The registers are OC:
+ * The registers are our choice:
  *   0x000..0x0ff  the payload, in words of 64 bits, from the target's first byte on.
  *   0x100         the target (coordinate and address).
  *   0x108         the command: the bytes (1..256) that are sent; 0 gives the channel back.
@@ -48,7 +48,7 @@ struct exanest_packetizer_parameters {
     uint16_t retries;        /* Packets sent again before the message fails. */
 };
 
-/* All OC: 100 us and 20 us at 150 MHz, and 16 retries (5). */
+/* All our choice: 100 us and 20 us at 150 MHz, and 16 retries. */
 static inline struct exanest_packetizer_parameters exanest_packetizer_defaults(uint32_t coordinate)
 {
     return (struct exanest_packetizer_parameters){

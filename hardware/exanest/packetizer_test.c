@@ -224,7 +224,7 @@ static void test_stores(void **state)
     free(packetizer);
 }
 
-/* 4.8 (b): the data came, so software gives the channel back; also while its packet is leaving.
+/* The data came, so software gives the channel back; also while its packet is leaving.
  * The packet ends as a packet. */
 static void test_give_back(void **state)
 {

@@ -14,8 +14,9 @@
  * Units      Byte addresses; words of 128 bits with a strobe bit for each byte.
  * Limits     One write and one read at a time, single accesses only: a burst is answered with an
  *            error. A strobe enables whole lanes of 32 bits.
- * Source     Xirouchakis 5.2, 5.3.1.1; specification 2.3.1, 3.6, C-1, C-3. The transitions of the
- *            state machines are our choice.
+ * Source     Xirouchakis 5.2, 5.3.1.1, 5.3.1.2. Where these contradict: W3 starts a transaction
+ *            (5.3.1.1), not W4 (5.2); a control packet's place has 16 bytes (5.2), and 32 (5.3.1.2)
+ *            is an option. The transitions of the state machines are our choice.
  *
  * The document's memory is 2 banks of 4 lanes of 1024 x 32 bits. Here a descriptor's eight lanes
  * stand side by side: bank 0 is W1 and W2, bank 1 is W3 and W4.
@@ -27,7 +28,7 @@
 
 #define EXANEST_DESCRIPTOR_BYTES  32u
 #define EXANEST_DESCRIPTORS_BYTES (EXANEST_TIDS * EXANEST_DESCRIPTOR_BYTES)
-/* Where the segments of control packets begin, one for each port (3.6). */
+/* Where the segments of control packets begin, one for each port. */
 #define EXANEST_CONTROL_AT 0x8000u
 
 enum exanest_write_state {
@@ -59,7 +60,7 @@ struct exanest_pending_counters {
 
 struct exanest_pending_config {
     uint32_t ports;         /* Segments for control packets. */
-    uint32_t control_bytes; /* A TID's place in one: 16, or 32 (C-3). 0 means 16. */
+    uint32_t control_bytes; /* A TID's place in one: 16, or 32. 0 means 16. */
     bool takes_pieces;      /* What-if: bits 62 and 61 of W3 can be written (no_first, no_last). */
 };
 

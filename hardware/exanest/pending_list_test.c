@@ -293,7 +293,7 @@ static void test_refused(void **state)
     free(list);
 }
 
-/* The two strides of C-3: which port and transaction an address means. */
+/* The two strides of control packets: which port and transaction an address means. */
 static void test_control_addresses(void **state)
 {
     (void)state;

@@ -289,7 +289,7 @@ static void complete(struct exanest_receiver *receiver, const struct exanest_arr
     }
 }
 
-/* For A26: see exanest_receiver_defaults. */
+/* For EXA-A26: see exanest_receiver_defaults. */
 static void respond_to_packet(struct exanest_receiver *receiver,
                               const struct exanest_arrival *arrival)
 {

@@ -12,9 +12,10 @@
  * Limits     `arrivals` packets between header and judgement, `write_words` words on their way to
  *            memory, `replies` answers: then it isn't ready, as long as its patience lasts
  *            (replies.h). Nothing is dropped without a counter.
- * Source     Xirouchakis 6.1; specification 2.4, 4.1 to 4.6, C-16 to C-20, C-27, C-29.
+ * Source     Xirouchakis 4, 4.1, 6.1. The document says nothing of what a lost answer does to a
+ *            notification: its block comes again and notifies again.
  *
- * Choices where the specification is open:
+ * Our choice, where the document is silent:
  *   - A write whose header has `priority` is a packetizer's message: it is written to memory and
  *     acknowledged, and has no context (replies.h).
  *   - A notification is written, and nobody answers it. An error in it, or an absent page, loses
@@ -22,7 +23,7 @@
  *   - A payload that isn't in memory (a peripheral's address, or past the end of the 39 bits), or a
  *     control packet that isn't 32 aligned bytes, is refused with NACK_DECODE.
  *   - A packet with more or fewer words than its header says is refused like one with a wrong CRC.
- *   - A header whose code is right, but that can't be (3.3), is refused with NACK_DECODE.
+ *   - A header whose code is right, but that can't be, is refused with NACK_DECODE.
  */
 #ifndef HARDWARE_EXANEST_RECEIVER_H
 #define HARDWARE_EXANEST_RECEIVER_H
@@ -37,7 +38,7 @@
 #include "hardware/exanest/replies.h"
 
 #define EXANEST_CONTROL_PAYLOAD   32u
-#define EXANEST_AGE_BLOCKS        10u /* Block timeouts: our choice (C-18). */
+#define EXANEST_AGE_BLOCKS        10u /* Block timeouts: our choice. */
 #define EXANEST_RECEIVER_ARRIVALS 32u /* The most that `arrivals` can be. */
 #define EXANEST_RECEIVER_WORDS    16u /* The most that `write_words` can be. */
 
@@ -48,12 +49,12 @@ struct exanest_receiver_parameters {
     uint16_t write_cycles;    /* From a word's beat to its write. */
     uint8_t arrivals, write_words, replies;
     uint32_t patience_cycles; /* Until answers that cannot leave hold nothing up (replies.h). */
-    bool berr3_is_fault;      /* C-27: DECERR is a page fault, too. */
-    bool response_per_packet; /* For A26 alone: see exanest_receiver_defaults. */
+    bool berr3_is_fault;      /* DECERR is a page fault, too. */
+    bool response_per_packet; /* For EXA-A26 alone: see exanest_receiver_defaults. */
 };
 
-/* All OC: response generation is the specification's section 5, the 2 cycles are A7's "rx 2". The
- * packets are those of a memory that answers in 40 cycles, 3 words and 2 idle cycles each.
+/* All our choice. The 2 cycles are the receiver's share of EXA-A7. The packets are those of a
+ * memory that answers in 40 cycles, 3 words and 2 idle cycles each.
  *
  * With `response_per_packet` each packet that is marked without completing its block has an ACK of
  * its own, with the sequence before the block's. The R5 takes it for a stale one, so only the

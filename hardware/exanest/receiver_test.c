@@ -352,7 +352,8 @@ static void test_notification(void **state)
         }
         if (at == 4) {
             assert_true(rig_drain(rig));
-            assert_int_equal(rig->reply_count, 0); /* C-16. */
+            /* Not before the control packet: nobody would repair its loss. */
+            assert_int_equal(rig->reply_count, 0);
             send(rig, &control);
         }
         expect_reply(rig, 0, &block, EXANEST_ACK);
@@ -369,7 +370,7 @@ static void test_notification(void **state)
     }
 }
 
-/* C-29, EXA-108: if the ACK was lost the block comes again, and so does its notification. */
+/* EXA-108: if the ACK was lost the block comes again, and so does its notification. */
 static void test_notified_twice(void **state)
 {
     (void)state;
@@ -388,7 +389,7 @@ static void test_notified_twice(void **state)
     free(rig);
 }
 
-/* C-19, EXA-108: a late duplicate is written before anything is known of its sequence. */
+/* EXA-108: a late duplicate is written before anything is known of its sequence. */
 static void test_late_write(void **state)
 {
     (void)state;
@@ -407,7 +408,7 @@ static void test_late_write(void **state)
     free(rig);
 }
 
-/* C-19, EXA-108: so is a damaged second copy of a packet whose block is complete. The NACK is about
+/* EXA-108: so is a damaged second copy of a packet whose block is complete. The NACK is about
  * a block that its R5 has done with: the bytes stay wrong. */
 static void test_damaged_copy(void **state)
 {
@@ -579,7 +580,7 @@ static void test_back_pressure(void **state)
     free(rig);
 }
 
-/* A26's comparison: a response for each packet, which the R5 takes for stale ones but for the
+/* EXA-A26's comparison: a response for each packet, which the R5 takes for stale ones but for the
  * last. */
 static void test_response_per_packet(void **state)
 {

@@ -7,10 +7,10 @@
  * Outputs    exanest_replies_offer and exanest_replies_taken, as beat.h says.
  * Time       A reply is offered `cycles` after it was put.
  * Limits     EXANEST_REPLIES_MAX wait.
- * Source     Xirouchakis 3, 6.1; specification 2.4, 3.2, 3.5, 3.11; its section 5 for `cycles`.
- *            `patience` is our choice (docs/decisions/0023-patience.md).
+ * Source     Xirouchakis 3, 6.1. `cycles` and `patience` are our choice
+ *            (docs/decisions/0023-patience.md).
  *
- * An answer goes to the unit that asked (OC). A packetizer's message (3.5: a read request, or a
+ * An answer goes to the unit that asked: our choice. A packetizer's message (a read request, or a
  * write with the header's bit `priority`, which the send unit never sets in a write) is
  * acknowledged by a header alone, to the packetizers of the source. A transaction's packet is
  * acknowledged by header and footer, to the R5's mailbox there. No other packet is ever answered,
@@ -20,7 +20,7 @@
  * that they answer. A unit that took nothing until its answers have left could wait for another one
  * that does the same. So patience ends: once no word of an answer has left for `patience` cycles,
  * the unit takes packets again. A packet whose answer finds no room is treated as if the network
- * had lost it, and its sender sends it again after a time (4.3, 4.8). The unit noted nothing of the
+ * had lost it, and its sender sends it again after a time (4.1). The unit noted nothing of the
  * packet, so its notification is not lost, but comes later.
  */
 #ifndef HARDWARE_EXANEST_REPLIES_H

@@ -8,7 +8,7 @@
  * Ownership  The caller owns the struct; zeroed memory is an empty history.
  * Limits     1,024, in 128 sets of 8: a ninth of a set takes the place of the oldest. A request
  *            that is forgotten would be served twice.
- * Source     Our choice (specification 4.8 b): the document says only that duplicates can come.
+ * Source     Our choice: the document says only that duplicates can come (4.1.2).
  */
 #ifndef HARDWARE_EXANEST_REQUEST_HISTORY_H
 #define HARDWARE_EXANEST_REQUEST_HISTORY_H

@@ -10,7 +10,7 @@
  *            out.
  * Limits     128 x 128 x 64 nodes; EXANEST_ROUTER_SLOTS_MAX packets per buffer.
  * Source     The document says "black box", four local and eight remote ports, and that it resolves
- *            deadlocks by virtual channels (3.2, 6.4). All else: specification 2.9, our choice.
+ *            deadlocks by virtual channels (3.2, 6.4). All else is our choice.
  *
  * Ports 0..3 are local: what is for FPGA i leaves by port i (6.4; that it holds for this direction:
  * our choice). Port 4 + 2d leads to the neighbour of the next higher coordinate in dimension d,
@@ -60,8 +60,8 @@
 #define EXANEST_ROUTER_SLOTS_MAX 64u
 
 /* Defaults, all our choice. */
-#define EXANEST_ROUTER_LATENCY     120u /* Cycles: L_rtr (5). */
-#define EXANEST_ROUTER_GAP         4u   /* Cycles: g_rtr (5), calibrated by 8.3 -> 7.9 Gb/s. */
+#define EXANEST_ROUTER_LATENCY     120u /* Cycles: L_rtr. */
+#define EXANEST_ROUTER_GAP         4u   /* Cycles: g_rtr, fitted to the 7.9 Gb/s of 7. */
 #define EXANEST_ROUTER_WORD        192u /* Hundredths: 12.8 ns, a word at 10 Gb/s. */
 #define EXANEST_ROUTER_LOCAL_SLOTS 8u
 /* Until a credit comes back: 120 cycles in the router, 35 a packet, twice a wire of 63, rounded up
@@ -77,7 +77,7 @@ struct exanest_router_config {
     /* Remote outputs: what a word takes (100 at least), and the dead time behind a packet, in
      * hundredths of a cycle. 100 and 0 if a serializer with its own timing stands behind. */
     uint16_t word_hundredths, gap_hundredths;
-    bool one_local_port; /* All that is for this QFDB leaves by port 0: the comparison of A13. */
+    bool one_local_port; /* All that is for this QFDB leaves by port 0: for EXA-A13. */
 };
 
 struct exanest_router_packet {

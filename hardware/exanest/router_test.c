@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    The torus router keeps its latency and pace, serves its inputs in turn, and survives what
- *         neighbours do wrong. Behaviours EXA-64, EXA-68 (A4).
+ *         neighbours do wrong. Behaviours EXA-64, EXA-68 (EXA-A4).
  * Method  Single packets and streams between two routers, with cycles counted by hand.
  */
 #include <setjmp.h>
@@ -91,7 +91,8 @@ static uint32_t pace(struct exanest_router_config config)
     return (uint32_t)((uint64_t)words * 2048 * 150 / 18 / cycles / 10);
 }
 
-/* EXA-68 (A4): 7.97 Gb/s with g_rtr = 4, 7.77 with 5; too few slots do not cover a credit's way. */
+/* EXA-68 (EXA-A4): 7.97 Gb/s with g_rtr = 4, 7.77 with 5; too few slots do not cover a credit's
+ * way. */
 static void test_pace(void **state)
 {
     (void)state;

@@ -135,7 +135,7 @@ static void test_balance(void **state)
     torus_free(torus);
 }
 
-/* The comparison of A13: one port to F1's crossbar. */
+/* The comparison of EXA-A13: one port to F1's crossbar. */
 static void test_one_local_port(void **state)
 {
     (void)state;

@@ -8,17 +8,17 @@
  * Ownership  The caller owns the struct; nothing changes it after exanest_routing_init.
  * Threads    Constant: any number of readers.
  * Limits     EXANEST_PORTS_MAX ports, EXANEST_RANGES_MAX ranges.
- * Source     Xirouchakis 3.2.1, 3.2.3, 6.4; specification 2.8, 3.9.
+ * Source     Xirouchakis 3.2.1, 3.2.3, 6.4. The map of peripherals and ports is our choice.
  *
  * Ports 0..3 are those of the links to F1..F4 in every FPGA. The own FPGA's is dead: what leaves by
  * it comes in again by the same port, where it counts as local. No rule sends anything there; a map
  * may.
  *
- * Two serial links join each pair of FPGAs, of which the document uses one (2.2). If both are used,
- * the input port alone decides which of them a packet takes: path 1 of the send unit has an input
- * of its own, and all packets from there take the second link. All else takes the first, answers
- * too. That needs four ports more than the document's sixteen: three links, and that input; so this
- * crossbar is wider.
+ * Two serial links join each pair of FPGAs (2.3), of which the document uses one (3.2.1). If both
+ * are used, the input port alone decides which of them a packet takes: path 1 of the send unit has
+ * an input of its own, and all packets from there take the second link. All else takes the first,
+ * answers too. That needs four ports more than the document's sixteen: three links, and that input;
+ * so this crossbar is wider.
  *
  * Inside a QFDB nothing can wait in a circle because a packet crosses one link at most (3.2.1). Two
  * headers would break that: one that came by a link and asks for another FPGA of this QFDB, and one
@@ -40,7 +40,7 @@
 /* In place of a port: the packet's words are taken and dropped. */
 #define EXANEST_NO_PORT 0xffu
 
-/* The ports of the default map (3.9). */
+/* The ports of the default map. */
 enum exanest_port {
     EXANEST_PORT_F1 = 0, /* .. 3: F4. */
     EXANEST_PORT_ROUTER_0 = 4,
@@ -70,7 +70,7 @@ struct exanest_routing_config {
      * what the send unit has for path 1. */
     bool two_links;
     uint8_t second_ports[EXANEST_FPGAS];
-    bool one_router_port;    /* All go by router_ports[0]: the comparison of A13. */
+    bool one_router_port;    /* All go by router_ports[0]: the comparison of EXA-A13. */
     uint8_t bad_header_port; /* Where a header with a wrong error code goes, or EXANEST_NO_PORT. */
     uint8_t nobody_port;     /* Likewise one whose address no range has. */
     uint8_t range_count;
@@ -107,8 +107,8 @@ struct exanest_routing {
     uint8_t router_port[EXANEST_PORTS_MAX]; /* The way to other QFDBs, by input port. */
 };
 
-/* The map of 3.9. Corrupt headers go to the RDMA receiver, which answers with NACK(CRC) if the
- * footer is good (2.4). */
+/* The default map. Corrupt headers go to the RDMA receiver, which answers with NACK(CRC) if the
+ * footer is good. */
 struct exanest_routing_config exanest_routing_default(struct exanest_place own);
 /* The same with the second links. */
 struct exanest_routing_config exanest_routing_two_links(struct exanest_place own);

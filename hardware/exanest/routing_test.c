@@ -90,7 +90,7 @@ static void test_other_dimensions(void **state)
     expect(&routing, 2, other, 0, 6);
 }
 
-/* EXA-60: the comparison of A13. */
+/* EXA-60: the comparison of EXA-A13. */
 static void test_one_router_port(void **state)
 {
     (void)state;

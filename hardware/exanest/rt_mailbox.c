@@ -19,7 +19,7 @@ static void exanest_rt_mailbox_check(const struct exanest_rt_mailbox *mailbox)
     CHECK(mailbox->responses <= mailbox->parameters.responses);
     CHECK(mailbox->requests <= mailbox->parameters.requests);
     CHECK(mailbox->reads < REQUEST_READS);
-    CHECK(mailbox->reads == 0 || mailbox->requests > 0); /* None is left half read (C-30). */
+    CHECK(mailbox->reads == 0 || mailbox->requests > 0); /* None is left half read. */
     exanest_replies_check(&mailbox->replies);
 }
 

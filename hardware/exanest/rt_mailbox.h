@@ -13,7 +13,8 @@
  *            (replies.h): an R5 whose store waits for the network reads no responses. Then they are
  *            dropped, and blocks' timeouts repair that. A read request that finds its FIFO full is
  *            refused.
- * Source     Xirouchakis 6.2; specification 2.5, 3.10, 3.12, C-6, C-30.
+ * Source     Xirouchakis 6.2, where one of the two "response FIFOs" has to be that of requests.
+ *            That a request takes three entries is our choice: one has no room for its addresses.
  *
  * A packet that is not a good response or read request at its own address is refused with
  * NACK_DECODE if its sender waits for an answer, and else counted. A packet whose header is bad may
@@ -41,7 +42,7 @@ struct exanest_rt_mailbox_parameters {
     uint32_t patience_cycles; /* 0: it never ends. */
 };
 
-/* All OC (2.5). */
+/* All our choice. */
 static inline struct exanest_rt_mailbox_parameters exanest_rt_mailbox_defaults(uint32_t coordinate)
 {
     return (struct exanest_rt_mailbox_parameters){
@@ -96,7 +97,7 @@ static inline void exanest_rt_mailbox_waits(struct exanest_rt_mailbox *mailbox)
     mailbox->refused += mailbox->responses == mailbox->parameters.responses;
 }
 
-/* The R5 reads the offset of responses: one read is one response (3.10), valid or not. */
+/* The R5 reads the offset of responses: one read is one response, valid or not. */
 uint32_t exanest_rt_mailbox_read_response(struct exanest_rt_mailbox *mailbox);
 /* The R5 reads the offset of requests: the next 32 bits of the oldest request, least significant
  * first; every fourth read pops an entry, the twelfth the request. 0: none. */

@@ -241,7 +241,7 @@ static void test_refused(void **state)
         assert_int_equal(next_answer(mailbox), -1);
     }
     packet = response(1, 1, 0);
-    test_flip(&packet, 1, 0); /* Not 0 without payload (3.4). */
+    test_flip(&packet, 1, 0); /* Not 0 without payload. */
     assert_true(send(mailbox, &packet));
     packet = response(1, 1, EXANEST_STATUS_COUNT);
     assert_true(send(mailbox, &packet));

@@ -11,7 +11,8 @@
  *            the last of which the descriptor is written back. No slot free: it goes to the end of
  *            the FIFO behind SLOT.
  * Limits     EXANEST_TIDS transactions, each at most once in the FIFO; 8 protection domains.
- * Source     Xirouchakis 5.1, 5.3.2, 5.3.4; specification 2.3.3, 2.3.4, C-4, C-5, C-32.
+ * Source     Xirouchakis 5.1, 5.3.2, 5.3.4. Domains have 16 bits and AXI has 8 IDs: the map between
+ *            them is our choice. A page fault ends a transaction (5.3.4), which then comes anew.
  *
  * A transaction whose source cannot be read is marked `killed`, and dropped when it comes to the
  * front of the FIFO; then its error is published. If it is not in the FIFO any more, at once. A
@@ -33,7 +34,7 @@
 #include "hardware/exanest/output_buffer.h"
 #include "hardware/exanest/pending_list.h"
 
-#define EXANEST_SCHEDULER_CYCLES 5u /* A packet: our choice, 40 cycles / 8 slots (2.3.3). */
+#define EXANEST_SCHEDULER_CYCLES 5u /* A packet: our choice, 40 cycles / 8 slots. */
 
 enum exanest_scheduler_state {
     EXANEST_SCHEDULER_IDLE,
@@ -63,11 +64,11 @@ struct exanest_scheduler_config {
     uint32_t coordinate; /* Our own: the source of all packets. */
     uint32_t entries;    /* Places in the FIFO: 1..1024. */
     uint32_t cycles;     /* A packet: 5 at least. */
-    uint32_t reads_max;  /* Reads under way; 0: any number. (A11: 1.) */
+    uint32_t reads_max;  /* Reads under way; 0: any number. (EXA-A11: 1.) */
     /* Variations. */
-    bool cuts_at_source; /* Packets end at 256-byte lines of the source as well (A19). */
-    bool drains;         /* A block is sent before the next one gets a turn (A27). */
-    bool shares_buffer;  /* All ports use the first output buffer (A25). */
+    bool cuts_at_source; /* Packets end at 256-byte lines of the source as well (EXA-A19). */
+    bool drains;         /* A block is sent before the next one gets a turn (EXA-A27). */
+    bool shares_buffer;  /* All ports use the first output buffer (EXA-A25). */
 };
 
 struct exanest_scheduler_counters {

@@ -61,7 +61,7 @@ static void test_round_robin(void **state)
     world_free(world);
 }
 
-/* 2.3.3: from the store to the read and from read to read, five cycles; six over a 4 KB line. */
+/* From the store to the read and from read to read, five cycles; six over a 4 KB line. */
 static void test_cycles(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void test_packets_of_a_block(void **state)
     world_free(world);
 }
 
-/* A19: a block that does not begin at a line has one packet more; cut at the source, twice. */
+/* EXA-A19: a block that does not begin at a line has one packet more; cut at the source, twice. */
 static void test_cut_at_source(void **state)
 {
     (void)state;
@@ -406,7 +406,7 @@ static void test_active_successor(void **state)
     world_free(world);
 }
 
-/* 2.3.4: the fault of an early packet may come in any cycle of the last one's turn. If it came in
+/* The fault of an early packet may come in any cycle of the last one's turn. If it came in
  * time, Done and Error come together and the successor stays parked. */
 static void test_fault_in_the_last_turn(void **state)
 {
@@ -440,9 +440,9 @@ static void test_fault_in_the_last_turn(void **state)
     assert_true(parked > 0 && begun > 0);
 }
 
-/* A27's variation: the first block leaves whole before the second one begins. (With a packet every
- * 19 cycles: where the interval is even, whose turn it is when a slot becomes free depends on the
- * phase of the FIFO that goes round meanwhile, and the turns are not even.) */
+/* EXA-A27's variation: the first block leaves whole before the second one begins. (With a packet
+ * every 19 cycles: where the interval is even, whose turn it is when a slot becomes free depends on
+ * the phase of the FIFO that goes round meanwhile, and the turns are not even.) */
 static void test_drains(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
  * Time       Not used: the R5's time for its accesses is in firmware.h, a program's is the world's.
  * Units      64-bit words; channel numbers of the R5 are 64 * page + channel of the page.
  * Limits     A page belongs to one protection domain, and a domain has one page.
- * Source     Xirouchakis 4.1; specification 2.1, 3.8.
+ * Source     Xirouchakis 4.1; wire/exanest.h.
  *
  * Channels 0..31 of a page are for writes, which programs post; 32..63 are the reads that the R5
  * serves for requesters of the domain. Which are which is our choice. A page is mapped into the

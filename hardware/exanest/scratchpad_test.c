@@ -57,7 +57,7 @@ static void test_pages(void **state)
     free(pad);
 }
 
-/* EXA-48: only the doorbell with its valid bit posts; the R5's words stand where 3.8 has them. */
+/* EXA-48: only the doorbell with its valid bit posts; the R5's words stand in their places. */
 static void test_descriptor(void **state)
 {
     (void)state;

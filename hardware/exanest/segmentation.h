@@ -5,10 +5,10 @@
  * Purpose    A block has at most 16 KB and crosses no 16 KB line of the destination: so each of its
  *            packets has a bit of its own in the receiver's bitmap of 64.
  * Limits     Transfers of up to 4 GB.
- * Source     Xirouchakis 4, 4.1.1; specification 2.2.
+ * Source     Xirouchakis 4, 4.1.1.
  *
- * EXANEST_CUT_SOURCE is the mistake that row A19 needs: its blocks end at lines of the source, and
- * may then touch 65 lines of 256 bytes at the destination.
+ * EXANEST_CUT_SOURCE is the mistake that row EXA-A19 needs: its blocks end at lines of the source,
+ * and may then touch 65 lines of 256 bytes at the destination.
  */
 #ifndef HARDWARE_EXANEST_SEGMENTATION_H
 #define HARDWARE_EXANEST_SEGMENTATION_H

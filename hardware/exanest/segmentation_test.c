@@ -64,7 +64,7 @@ static void test_lines(void **state)
     }
 }
 
-/* EXA-44, and the counts of row A19: 1 MB at every pair of offsets. */
+/* EXA-44, and the counts of row EXA-A19: 1 MB at every pair of offsets. */
 static void test_unaligned_megabyte(void **state)
 {
     (void)state;

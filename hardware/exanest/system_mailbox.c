@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-    QUEUE_SHIFT = 16, /* The queue stands in bits 31..16 of the address (3.9). */
+    QUEUE_SHIFT = 16, /* The queue stands in bits 31..16 of the address. */
     QUEUE_MASK = 0xffff,
 };
 

@@ -13,7 +13,7 @@
  * Units      Slots of 64 bytes: 56 of the message, then 8 that say whose it is.
  * Limits     EXANEST_SYSTEM_QUEUES queues of at most EXANEST_SYSTEM_SLOTS slots; one message at a
  *            time, so that a slot that could not be written is used by the next one.
- * Source     Xirouchakis 3.1, 4.1.2; specification 2.6, 3.9. The document says nothing of how.
+ * Source     Xirouchakis 3.1, 4.1.2. The document says nothing of how: all of that is our choice.
  *
  * A message is acknowledged when it is in memory. A message for another domain, for no queue or of
  * no size is refused with NACK_DECODE; for a full queue with NACK_FULL. A notification has no one
@@ -44,7 +44,7 @@ struct exanest_system_mailbox_parameters {
     uint32_t patience_cycles; /* Until answers that cannot leave hold nothing up (replies.h). */
 };
 
-/* OC. */
+/* Our choice. */
 static inline struct exanest_system_mailbox_parameters exanest_system_mailbox_defaults(
     uint32_t coordinate)
 {

@@ -55,7 +55,7 @@ struct world {
 };
 
 static const uint8_t source_ports[SOURCES] = {8, 10, 12, 15};
-/* Where packets of each kind have to come out (3.9). */
+/* Where packets of each kind have to come out. */
 static const uint8_t kind_ports[KINDS] = {8,  9,  9,  11, 10, 8,  12, 13,
                                           13, 13, 13, 13, 14, 14, 14, 14};
 
@@ -282,7 +282,7 @@ static void test_all_to_all(void **state)
     run_world(4, false, 8, 2, 90);
 }
 
-/* EXA-63: all by one port of the router (A13). */
+/* EXA-63: all by one port of the router (EXA-A13). */
 static void test_one_port(void **state)
 {
     (void)state;

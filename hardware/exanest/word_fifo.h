@@ -8,7 +8,7 @@
  * Time       While exanest_fifo_settled, steps may be left out.
  * Limits     EXANEST_FIFO_WORDS words; one more place is for the mark that closes a packet whose
  *            end found no room (exaurora.h).
- * Source     Xirouchakis 6.3; specification 2.7.
+ * Source     Xirouchakis 6.3.
  */
 #ifndef HARDWARE_EXANEST_WORD_FIFO_H
 #define HARDWARE_EXANEST_WORD_FIFO_H

@@ -50,8 +50,8 @@ struct exanest_zdma_config {
     uint32_t patience_cycles; /* Until answers that cannot leave hold nothing up (replies.h). */
 };
 
-/* The cycles are OC: those of the send unit's scheduler and of the receiver's answers, and the
- * packetizer's 100 us. */
+/* The cycles are our choice: those of the send unit's scheduler and of the receiver's answers, and
+ * the packetizer's 100 us. */
 static inline struct exanest_zdma_config exanest_zdma_defaults(uint32_t coordinate)
 {
     return (struct exanest_zdma_config){.coordinate = coordinate,
