@@ -5,7 +5,8 @@
  * Each 32-bit register is a row of a table: its value after reset, the bits a host may write, and
  * those that writing 1 clears. Everything else is hard-wired.
  *
- * Source: TR376 3.1.2; specification 3.6, C-2, C-19.
+ * Source: TR376 3.1.2. Its bits overlap: that the pointers of the queue show 7 bits each is our
+ * choice.
  */
 #ifndef HARDWARE_FORTH_CONFIG_SPACE_H
 #define HARDWARE_FORTH_CONFIG_SPACE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The configuration space has the values of section 3.6, and lets a host change the fields
+ * Goal    The configuration space has the values of TR376 3.1.2, and lets a host change the fields
  *         that it names.
  * Method  Every register against a list written from the text; all ones and all zeros written to
  *         every offset. Behaviour FNX-48.
@@ -105,7 +105,7 @@ static void test_interrupt_is_a_level(void **state)
     assert_true(forth_config_interrupts(&space));
     forth_config_write(&space, FORTH_CONFIG_APPLICATION, 0x11, 0xf);
     assert_false(forth_config_interrupts(&space));
-    /* The queue's pointers show, their low 7 bits (C-2). */
+    /* The queue's pointers show, their low 7 bits. */
     assert_int_equal(forth_config_read(&space, FORTH_CONFIG_APPLICATION, 0x3ff, 0x181), 0x7f010001);
 }
 

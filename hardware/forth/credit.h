@@ -5,7 +5,7 @@
  * Both sides count words since power-up in 12 bits. The receiver sends the upper 7 bits of its
  * count as it changes; since the count is cumulative, a credit that is lost is healed by the next.
  *
- * Source     TR376 3.3.1 (after QFC); specification 2.8, 3.5, 4.2.
+ * Source     TR376 3.3.1 (after QFC). The order of the two fields is our choice.
  */
 #ifndef HARDWARE_FORTH_CREDIT_H
 #define HARDWARE_FORTH_CREDIT_H
@@ -17,8 +17,8 @@
 
 #define FORTH_COUNTER_MASK 0xfffu
 #define FORTH_CREDIT_SHIFT 5 /* A credit every 32 words. */
-/* The words that a packet is charged for beside its payload: header, its CRC, body CRC (C-6,
- * C-12). */
+/* The words that a packet is charged for beside its payload, for header, its CRC and body
+ * CRC: 16 bytes. The document leaves the unit open, so it is our choice. */
 #define FORTH_OVERHEAD_WORDS 2
 /* The largest buffer for which the counters tell full from empty. */
 #define FORTH_BUFFER_WORDS_MAX 1024

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Cumulative credits never grant more than there is, and never stop granting what there is.
- * Method  The specification's example; random traffic through a bounded buffer, with credits lost,
- *         late and repeated, against counts that do not wrap. Behaviours FNX-30, FNX-31.
+ * Method  An example worked out by hand; random traffic through a bounded buffer, with credits
+ *         lost, late and repeated, against counts that do not wrap. Behaviours FNX-30, FNX-31.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "base/prng.h"
 #include "hardware/forth/credit.h"
 
-/* Section 4.2: a buffer of 256, packets of 64. */
+/* By hand: a buffer of 256, packets of 64. */
 static void test_example(void **state)
 {
     (void)state;

@@ -5,7 +5,7 @@
  * The world has the words. The FIFO has only their number, because a word that comes to a full FIFO
  * is lost, and because transmission begins only when a whole packet stands in it.
  *
- * Source: TR376 2.1, 3.1.5; specification 2.5, 2.6 (pckt_cntr).
+ * Source: TR376 2.1, 3.1.5 (pckt_cntr).
  */
 #ifndef HARDWARE_FORTH_FIFO_H
 #define HARDWARE_FORTH_FIFO_H

@@ -5,7 +5,8 @@
  * Purpose    Fetches the data of requests into packets, and writes arrived packets into memory.
  * Inputs     A request or a packet's header; how far the bus has come.
  * Limits     One fetch and one delivery at a time; one outstanding split.
- * Source     TR376 3.1.1, 3.1.4.2; specification 2.4, FNX-06 - FNX-10, FNX-12 - FNX-14.
+ * Source     TR376 3.1.1, 3.1.4.2. The states between those that it names, and the order of
+ *            the two directions, are our choice.
  */
 #ifndef HARDWARE_FORTH_INITIATOR_H
 #define HARDWARE_FORTH_INITIATOR_H
@@ -79,8 +80,8 @@ struct forth_transfer forth_delivery_next(const struct forth_delivery *delivery,
 /* True: the packet is delivered, and its notification if it asked for one. */
 bool forth_delivery_moved(struct forth_delivery *delivery, uint32_t qwords);
 
-/* The word that is written as the `count`th notification: about `qwords`, for or from `node`
- * (C-25). */
+/* The word that is written as the `count`th notification: about `qwords`, for or from `node`.
+ * The document says only "a value": its form is our choice. */
 uint64_t forth_notification(uint16_t qwords, uint8_t node, uint32_t count);
 
 #endif

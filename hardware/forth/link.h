@@ -7,7 +7,8 @@
  * Outputs    At most one forth_rx_event a word.
  * Time       A word is a cycle of the network clock.
  * Limits     FORTH_WORDS_MAX QWords a packet.
- * Source     TR376 3.1.5, 3.1.6; specification 2.6, 2.7, 3.4, C-12.
+ * Source     TR376 3.1.5, 3.1.6. Our choice: which 16 bytes of a packet the document counts, and
+ *            that the start symbol is not among them.
  */
 #ifndef HARDWARE_FORTH_LINK_H
 #define HARDWARE_FORTH_LINK_H
@@ -31,7 +32,7 @@ struct forth_word {
 #define FORTH_IDLE_WORD ((struct forth_word){0xbcbcbcbcu, 0xf})
 #define FORTH_SOP_WORD  ((struct forth_word){0xfbbcbcbcu, 0xf})
 
-/* Words of a packet on one link: SOP, header, header CRC, payload, body CRC (3.4). */
+/* Words of a packet on one link: SOP, header, header CRC, payload, body CRC. */
 static inline uint32_t forth_frame_words(uint32_t qwords)
 {
     return 1 + 2 + 1 + 2 * qwords + 1;
@@ -79,7 +80,7 @@ struct forth_receiver {
     uint32_t left;    /* QWords of the packet still to come. */
     uint32_t high;    /* First half of a QWord. */
     uint32_t crc;     /* The CRC of the body so far. */
-    uint32_t skipped; /* Words of the packet that is being skipped (4.3). */
+    uint32_t skipped; /* Words of the packet that is being skipped. */
     /* The subject of the last event. */
     struct forth_credit credit;
     struct forth_header header;

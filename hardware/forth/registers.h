@@ -4,7 +4,8 @@
  *
  * Purpose    One table of what counts, where it stands and how wide it is.
  * Units      Events, QWords and cycles, modulo 2^32 (16 bits where the source says so).
- * Source     TR376 3.1.4; specification 3.7, C-7, C-9, C-18.
+ * Source     TR376 3.1.4. Where it gives two registers one offset, the sampler moved: our
+ *            choice.
  */
 #ifndef HARDWARE_FORTH_REGISTERS_H
 #define HARDWARE_FORTH_REGISTERS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Counters stand where section 3.7 says, count as wide as it says, and clear as it says.
+ * Goal    Counters stand where registers.h says, count as wide as it says, and clear as it says.
  * Method  Every counter of the table by name; the control register's commands; the cumulative timer
  *         by a script. Behaviours FNX-50, FNX-51.
  */

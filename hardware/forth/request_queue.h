@@ -7,7 +7,8 @@
  * Outputs    forth_queue_next, then forth_queue_advance once the request is served.
  * Ownership  A value of 16 KB.
  * Limits     FORTH_QUEUE_REQUESTS, or one less (full_by_pointer).
- * Source     TR376 2.1, 3.1.3; specification 2.3, C-2, C-3.
+ * Source     TR376 2.1, 3.1.3. The queue has 16 KB from 0x4000 on: the document gives two other
+ *            ranges, both too small for it.
  */
 #ifndef HARDWARE_FORTH_REQUEST_QUEUE_H
 #define HARDWARE_FORTH_REQUEST_QUEUE_H

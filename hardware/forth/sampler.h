@@ -6,7 +6,7 @@
  * interval keeps how many QWords have gone out and come in since, until the number is reached; the
  * host then reads them in halves, outgoing first.
  *
- * Source: TR376 3.1.4.2; specification 2.15, C-7.
+ * Source: TR376 3.1.4.2.
  */
 #ifndef HARDWARE_FORTH_SAMPLER_H
 #define HARDWARE_FORTH_SAMPLER_H

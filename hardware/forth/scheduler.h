@@ -3,7 +3,7 @@
  * scheduler - the choice of the next packet in a buffered crossbar: the output's packet scheduler
  * and the input's credit scheduler.
  *
- * Source: TR376 3.2.3, 3.2.4; specification 2.11, 2.12.
+ * Source: TR376 3.2.3, 3.2.4.
  */
 #ifndef HARDWARE_FORTH_SCHEDULER_H
 #define HARDWARE_FORTH_SCHEDULER_H

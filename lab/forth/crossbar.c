@@ -119,7 +119,7 @@ static void refresh(struct sim *sim, struct sim_event *event)
 /* -- Packets out --------------------------------------------------------------------------------*/
 
 /* The header is the one that came, so the CRC made anew for it is the one that came, too. The body
- * CRC is the sender's, right or wrong (2.11). */
+ * CRC is the sender's, right or wrong. */
 static void depart(struct crossbar_port *port, uint32_t input, struct crosspoint *point,
                    struct forth_packet *packet)
 {
@@ -218,7 +218,7 @@ static void serve(struct sim *sim, struct sim_event *event)
 /* -- Arrivals -----------------------------------------------------------------------------------*/
 
 /* Nothing of the packet is delivered, but its words have been paid for: they are given back to its
- * flow (4.3). */
+ * flow. */
 static void discard(struct crossbar_port *port, struct forth_packet *packet, uint32_t output)
 {
     port->discarded++;

@@ -7,7 +7,7 @@
  * Ownership  The crossbar owns its ports and crosspoints, not the links nor the packets' memory.
  * Units      QWords, a packet's overhead of FORTH_OVERHEAD_WORDS included.
  * Limits     FORTH_PORTS_MAX ports.
- * Source     TR376 3.2; specification 2.9 - 2.13, 3.3.
+ * Source     TR376 3.2.
  */
 #ifndef LAB_FORTH_CROSSBAR_H
 #define LAB_FORTH_CROSSBAR_H

@@ -2,7 +2,7 @@
  *
  * Goal    The crossbar loses, doubles and reorders nothing, is fair, and is as fast as its cycles
  *         say, whatever happens on the links.
- * Method  Stations that check every byte on all ports; times against the specification's.
+ * Method  Stations that check every byte on all ports; times against the document's.
  *         Behaviours FNX-25, FNX-32 to FNX-35, FNX-37 to FNX-42, FNX-45, FNX-46.
  */
 #include <setjmp.h>

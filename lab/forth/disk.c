@@ -56,7 +56,7 @@ static void send_pages(struct forth_disk_side *side, uint32_t pages)
     }
 }
 
-/* The driver's segmentation (C-16). */
+/* The driver's segmentation. */
 static bool post(struct forth_node *node, struct forth_request *request)
 {
     struct forth_disk_side *side = node->program.owner;

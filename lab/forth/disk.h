@@ -8,8 +8,8 @@
  * Ownership  The disk owns its pages and its machine.
  * Time       Of the bus and the links; the disk itself takes none.
  * Limits     FORTH_DISK_REQUEST_PAGES a request.
- * Source     Specification 4.9 (our choice), C-16: a page is one packet between two nodes, nine
- *            through the switch.
+ * Source     TR376 4.1, for what was run. The protocol is our choice; so is that the driver cuts
+ *            pages: one is one packet between two nodes, nine through the switch.
  */
 #ifndef LAB_FORTH_DISK_H
 #define LAB_FORTH_DISK_H

@@ -5,7 +5,7 @@
  * By default the NIC's core is target or initiator, not both: while the answer to a split read is
  * awaited or comes, requests of the host are held off. With `core_shared` the host posts while
  * memory is read. The document says nothing of this; only the former takes post + read + memory + n
- * cycles for a request (specification 2.1).
+ * cycles for a request, as rows FNX-A5.dma and FNX-A8.dma have it (docs/decisions/0008).
  */
 #include <string.h>
 

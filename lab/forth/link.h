@@ -9,7 +9,7 @@
  * Ownership  Packets come from the fabric's pool; on_packet and on_lost hand them to the receiver.
  * Time       Transmission in cycles of the sender's clock; a word is a cycle.
  * Limits     One or two lanes.
- * Source     TR376 3.1.5, 3.1.6; specification 2.6, 2.7, 2.14, 3.4, 4.3, 4.4.
+ * Source     TR376 3.1.5, 3.1.6, 3.1.6.3.
  */
 #ifndef LAB_FORTH_LINK_H
 #define LAB_FORTH_LINK_H

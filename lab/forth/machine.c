@@ -354,7 +354,7 @@ void forth_machine_account(struct forth_machine *machine, enum forth_account acc
     machine->crossbar.config.credit = costs.credit;
 }
 
-/* -- Counters against the truth (A19) -----------------------------------------------------------*/
+/* -- Counters against the truth -----------------------------------------------------------------*/
 
 /* Compares a counter of the NIC with the count of the link on which it sends. A FIFO that overflows
  * shows that the credits did not hold. */

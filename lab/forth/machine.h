@@ -4,7 +4,7 @@
  *
  * Two nodes joined by a pair of links each way, or up to eight on a switch with one link each.
  *
- * Source: sections 4.1 to 4.3: NICs were measured directly, switches with four nodes.
+ * Source: TR376 4.1 to 4.3: NICs were measured directly, switches with four nodes.
  */
 #ifndef LAB_FORTH_MACHINE_H
 #define LAB_FORTH_MACHINE_H
@@ -50,7 +50,7 @@ struct forth_machine {
 
 void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint32_t nodes,
                         bool switched);
-/* Compares every NIC's counters of its link with what the link carried (A19), tells what the
+/* Compares every NIC's counters of its link with what the link carried, tells what the
  * machine's parts took, then frees it all. */
 void forth_machine_close(struct forth_machine *machine);
 

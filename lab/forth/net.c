@@ -155,7 +155,7 @@ void forth_node_forwarded(struct forth_node *node, uint32_t words)
     }
 }
 
-/* The words of the packet have been paid for, so they count as taken out (4.3). */
+/* The words of the packet have been paid for, so they count as taken out. */
 static void discard(struct forth_node *node, struct forth_packet *packet,
                     enum forth_counter counter)
 {

@@ -5,7 +5,7 @@
  * Purpose    Puts the pure units of hardware/forth/ on a bus and a link, and lets a program use
  *            them as a driver would.
  * Ownership  The node owns its memory and its NIC, not the links.
- * Source     Sections 2.1, 3.1.
+ * Source     TR376 2.1, 3.1.
  */
 #ifndef LAB_FORTH_NODE_H
 #define LAB_FORTH_NODE_H

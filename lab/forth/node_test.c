@@ -97,7 +97,7 @@ static struct bench *open_bench(const char *const *sets)
 static void close_bench(struct bench *bench)
 {
     forth_machine_close(&bench->machine);
-    assert_string_equal(bench->run.failure, ""); /* The counters were right (A19). */
+    assert_string_equal(bench->run.failure, ""); /* The counters were right. */
     free(bench);
 }
 
@@ -519,7 +519,7 @@ static void test_backpressure(void **state)
     close_bench(bench);
 }
 
-/* FNX-49: the counters of a scripted run, by name; A19: against what happened, on closing. */
+/* FNX-49: the counters of a scripted run, by name, and on closing against what happened. */
 static void test_counters(void **state)
 {
     (void)state;

@@ -5,7 +5,7 @@
  * Purpose    Loads a switch as its papers do, and checks every byte that comes out of it.
  * Ownership  The station owns its queues; packets are the fabric's.
  * Limits     FORTH_PORTS_MAX stations a crossbar.
- * Source     Specification 2.6 - 2.8, 8.1 (virtual output queues), FNX-47.
+ * Source     TR376 2.1 (virtual output queues), 3.1.5; FNX-47.
  */
 #ifndef LAB_FORTH_STATION_H
 #define LAB_FORTH_STATION_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The streams of section 4.2 of the report: one way, to itself, three to one, and all to all.
+ * The streams of TR376 4.2: one way, to itself, three to one, and all to all.
  */
 #include <math.h>
 #include <stdarg.h>
