@@ -8,7 +8,7 @@
  * Ownership  The bench owns all its parts until exanest_bench_close; the sim is the caller's.
  * Time       Runs to the time that exanest_bench_run names, a cycle of the datapath an event.
  * Limits     Packets of one shape; crossbar and link have one clock.
- * Source     Xirouchakis 3.2.2, 6.3; specification A10, A20.
+ * Source     Xirouchakis 3.2.2, 6.3. Rows EXA-A10, EXA-A20.
  */
 #ifndef LAB_EXANEST_BENCH_H
 #define LAB_EXANEST_BENCH_H

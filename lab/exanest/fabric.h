@@ -9,7 +9,7 @@
  *            then every FPGA, link and router that is not idle makes its cycle.
  * Units      FPGAs by number: 4 * QFDB + 0..3, QFDBs by x, then y, then z.
  * Limits     EXANEST_FPGAS_MAX FPGAs. All have one clock, in phase.
- * Source     Xirouchakis 2.2, 2.3, 3.2; specification 1, 2.7 to 2.9.
+ * Source     Xirouchakis 2.2, 2.3, 3.2.
  */
 #ifndef LAB_EXANEST_FABRIC_H
 #define LAB_EXANEST_FABRIC_H
@@ -21,8 +21,8 @@
 #define EXANEST_FPGAS_MAX  1024u
 #define EXANEST_QFDBS_MAX  (EXANEST_FPGAS_MAX / EXANEST_FPGAS)
 #define EXANEST_QFDB_PAIRS 6u
-#define EXANEST_LINKS_MAX  2u /* A pair has so many (2.2). */
-/* From router to router: as between two FPGAs, in cycles; our choice (2.9). */
+#define EXANEST_LINKS_MAX  2u /* A pair has two (2.3). */
+/* From router to router: as between two FPGAs, in cycles; our choice. */
 #define EXANEST_ROUTER_WIRE_CYCLES 69u
 
 struct exanest_fabric_config {
@@ -35,7 +35,7 @@ struct exanest_fabric_config {
     uint32_t second_longer_ps;           /* The wire of a second link is longer by this time. */
     struct exanest_router_config router; /* Its place and size are filled in. */
     uint32_t router_wire_cycles;
-    bool one_router_port; /* The comparison of A13. */
+    bool one_router_port; /* The comparison of EXA-A13. */
 };
 
 /* Words and credits on the way between two routers: words one way, credits the other. */

@@ -394,7 +394,7 @@ static uint32_t inputs(const struct exanest_fpga *fpga)
     return ports;
 }
 
-/* Only those inputs are asked whose last beat was taken: the others still show it (3.7). */
+/* Only those inputs are asked whose last beat was taken: the others still show it (3.2.4). */
 static void collect_offers(struct exanest_fpga *fpga)
 {
     for (uint32_t left = inputs(fpga) & ~fpga->shown; left != 0; left &= left - 1) {

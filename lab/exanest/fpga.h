@@ -6,9 +6,9 @@
  * Inputs     exanest_fpga_step; the host's side of each unit (exadma, zDMA, packetizer, mailboxes,
  *            memory), which the R5 and the programs use by themselves.
  * Ownership  The FPGA owns its units; cables and router are the machine's.
- * Units      Ports of the crossbar, as 3.9 has them.
+ * Units      Ports of the crossbar: enum exanest_port.
  * Limits     Packets for blocks that are not modelled (accelerators) are counted and dropped.
- * Source     Xirouchakis 3.1, 3.2; specification 2.6 to 2.8, 3.9.
+ * Source     Xirouchakis 3.1, 3.2.
  */
 #ifndef LAB_EXANEST_FPGA_H
 #define LAB_EXANEST_FPGA_H
@@ -42,7 +42,7 @@ struct exanest_fpga_config {
     struct exanest_memory_config memory;
     uint64_t age_ps; /* A context without a packet for age_ps is forgotten, at most another age_ps
                       * later. */
-    /* A fixture (C-28): the packets that the send unit has for other FPGAs of the QFDB take the two
+    /* A fixture: the packets that the send unit has for other FPGAs of the QFDB take the two
      * links in turn, whatever path their block has. The document's unit never does that. */
     bool sprays;
 };
@@ -53,7 +53,7 @@ struct exanest_cable {
     uint8_t end;
 };
 
-/* Blocks that seldom send share a port: the packets of one after those of another (2.8). */
+/* Blocks that seldom send share a port: the packets of one after those of another. */
 enum exanest_replier {
     EXANEST_REPLIER_RECEIVER,
     EXANEST_REPLIER_RT_MAILBOX,
@@ -71,7 +71,7 @@ struct exanest_fpga {
     uint32_t coordinate;
     uint32_t linked;   /* Ports with a cable. */
     uint32_t standing; /* Inputs that may have something at any time: these, and local blocks. */
-    uint32_t shown;    /* Inputs that show a beat which was not taken yet: it stays (3.7). */
+    uint32_t shown;    /* Inputs that show a beat which was not taken yet: it stays (3.2.4). */
     struct exanest_offer offers[EXANEST_PORTS_MAX]; /* Their beats. */
     uint16_t misused; /* Outputs in front of which packets are misused. */
     uint8_t replier;  /* The unit that has the shared port, or had it last. */

@@ -158,7 +158,7 @@ static bool all_are(const uint8_t *bytes, uint8_t value, uint32_t count)
     return i == count;
 }
 
-/* -- A packet of an old write stands in for one of a new write (C-14) ---------------------------*/
+/* -- A packet of an old write stands in for one of a new write ----------------------------------*/
 
 /* The network delivers the second packet of a first write twice, the second time late. Meanwhile a
  * second write has begun, and its own second packet is lost. The receiver tells packets of one
@@ -197,7 +197,7 @@ static void test_old_packet_completes_new_block(void **state)
     }
 }
 
-/* -- Bytes change after a write is done (C-19) --------------------------------------------------*/
+/* -- Bytes change after a write is done ---------------------------------------------------------*/
 
 /* The receiver writes a packet's bytes to memory before it looks whether it still waits for them.
  * So a late copy of an old write's packet puts old bytes over those of a newer write to the same
@@ -253,7 +253,7 @@ static void test_damaged_copy_stays(void **state)
     close_bench(bench);
 }
 
-/* -- A notification comes twice (C-29) ----------------------------------------------------------*/
+/* -- A notification comes twice -----------------------------------------------------------------*/
 
 /* All of a write arrives, its notification too, and only the answer to the sender is lost. The
  * receiver forgets a block when it is complete. So when the sender repeats it after a timeout, it

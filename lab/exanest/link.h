@@ -10,7 +10,7 @@
  *            can see them before the next cycle. So a step plays the pieces since the last one, and
  *            no event is scheduled for them.
  * Limits     Both ends have the same clock.
- * Source     Xirouchakis 6.3; specification 2.7, 6.4.
+ * Source     Xirouchakis 6.3.
  */
 #ifndef LAB_EXANEST_LINK_H
 #define LAB_EXANEST_LINK_H
@@ -20,7 +20,7 @@
 
 #include "hardware/exanest/exaurora.h"
 
-#define EXANEST_WIRE_PS 420000u /* Aurora, transceivers and wire: L_pma, our choice (2.7). */
+#define EXANEST_WIRE_PS 420000u /* Aurora, transceivers and wire: L_pma, our choice. */
 
 struct exanest_link_config {
     struct exanest_serializer_config serializer;

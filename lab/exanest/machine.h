@@ -7,7 +7,7 @@
  * Units      FPGAs by number (fabric.h); process p of each has page p of the scratchpad, channel p
  *            of the packetizer, and protection domain p + 1.
  * Limits     EXANEST_PROCESSES_MAX processes an FPGA: as many as send units have channels.
- * Source     Xirouchakis 2.2, 4.1; specification 2.1 to 2.10.
+ * Source     Xirouchakis 2.2, 4.1.
  */
 #ifndef LAB_EXANEST_MACHINE_H
 #define LAB_EXANEST_MACHINE_H
@@ -77,7 +77,7 @@ MUST_USE bool exanest_machine_zdma(struct exanest_machine *machine, uint32_t fpg
 MUST_USE bool exanest_machine_send(struct exanest_machine *machine, uint32_t fpga, uint32_t process,
                                    uint32_t to, uint64_t va, const void *bytes, uint32_t count);
 
-/* A read is a request to the owner's R5 (4.7): `bytes` from `source` of FPGA `owner` come to `va`
+/* A read is a request to the owner's R5 (4.1.2): `bytes` from `source` of FPGA `owner` come to `va`
  * here, and 16 bytes of `data` to `notify_va`. False: the packetizer's channel is busy. */
 struct exanest_read {
     uint32_t owner;
@@ -92,7 +92,7 @@ bool exanest_machine_read(struct exanest_machine *machine, uint32_t fpga, uint32
 /* The channel would take a request. */
 bool exanest_machine_read_ready(struct exanest_machine *machine, uint32_t fpga, uint32_t process);
 /* The data of the last request have come, whatever became of its acknowledgement: the packetizer
- * need not send it again (4.8 b). */
+ * need not send it again (4.1.2). */
 void exanest_machine_read_over(struct exanest_machine *machine, uint32_t fpga, uint32_t process);
 
 /* Runs until nothing happens any more, or the time is over. False: it is over. */

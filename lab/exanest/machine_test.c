@@ -47,7 +47,7 @@ static void fill(struct exanest_machine *machine, uint32_t fpga, uint32_t proces
     }
 }
 
-/* 4.1: two blocks and a notification. */
+/* Two blocks and a notification. */
 static void test_write(void **state)
 {
     (void)state;
@@ -96,7 +96,8 @@ static uint64_t time_with(uint32_t cores)
     return done_ps;
 }
 
-/* A22: two cores share what 16 blocks cost. Before that the first four come together, in 64 us. */
+/* EXA-A22: two cores share what 16 blocks cost. Before that the first four come together, in 64
+ * us. */
 static void test_two_cores(void **state)
 {
     (void)state;
@@ -131,7 +132,7 @@ static void test_notification_of_an_absent_page(void **state)
     close_machine(machine);
 }
 
-/* 4.7, EXA-53. */
+/* EXA-53. */
 static void test_read(void **state)
 {
     (void)state;

@@ -9,8 +9,8 @@
  *            `write_cycles` after its last word.
  * Limits     EXANEST_SPACES_MAX spaces; reads of one AXI ID are answered in order, those of
  *            different IDs in any order.
- * Source     Xirouchakis 2.2, 5.3.3, 5.3.4; specification 2.10, 4.5, 4.6. The source does not say
- *            how its memory works: all of it is our choice.
+ * Source     Xirouchakis 2.2, 5.3.3, 5.3.4. The source does not say how its memory works: all of it
+ *            is our choice.
  */
 #ifndef LAB_EXANEST_MEMORY_H
 #define LAB_EXANEST_MEMORY_H

@@ -8,9 +8,9 @@
  *            longer by the packet's length.
  * Limits     EXANEST_MISUSED_MAX packets at a time: then it takes no more. Notifications pass. A
  *            packet that comes twice is not damaged: a second copy that comes when the block is
- *            complete changes memory, and nothing repairs that (C-19).
- * Source     Our choice: the document's network loses nothing, and repairs all of these (4.1).
- *            C-28: what puts packets of one block out of order is such a fixture.
+ *            complete changes memory, and nothing repairs that.
+ * Source     Our choice: the document's network loses nothing, and keeps the order of a block's
+ *            packets; its engine repairs all of these (4.1).
  */
 #ifndef LAB_EXANEST_MISUSE_H
 #define LAB_EXANEST_MISUSE_H

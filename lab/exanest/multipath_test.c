@@ -157,7 +157,7 @@ static void test_paths_of_programs(void **state)
     close_machine(machine);
 }
 
-/* EXA-65, EXA-32: packets of each block over both links, by the fixture (C-28). */
+/* EXA-65, EXA-32: packets of each block over both links, by the fixture. */
 static void test_packets_take_both(void **state)
 {
     (void)state;

@@ -5,7 +5,7 @@
  * Purpose    Looks at each packet of data that a receiver has taken: a send unit sends a block's
  *            packets by ascending address, and a network of single paths keeps that.
  * Limits     Nothing is seen of packets of different blocks.
- * Source     C-28, EXA-63: in order on each path.
+ * Source     Xirouchakis 3.2.1 (single paths); EXA-63: in order on each path.
  */
 #ifndef LAB_EXANEST_ORDER_H
 #define LAB_EXANEST_ORDER_H

@@ -45,7 +45,7 @@ static uint32_t piece_bytes(const struct exanest_program *program,
 }
 
 /* Each piece has its own for a long time: a second notification, after a lost acknowledgement of
- * its last block, does not overwrite that of the next piece (C-29). */
+ * its last block, does not overwrite that of the next piece. */
 static uint64_t notice_va(const struct exanest_program *program, uint32_t piece)
 {
     return notices(program->config.bytes) + piece % NOTICES * NOTICE_BYTES;

@@ -10,14 +10,14 @@
  *            are not simulated: they would end when there is something to find.
  * Limits     EXANEST_WINDOW_MAX transfers at a time: as many reads as the R5 queues. Of writes, as
  *            many as a page has channels.
- * Source     Xirouchakis 4.1, 7; specification 4.1, 4.7, 4.8, section 5's table of costs.
+ * Source     Xirouchakis 4.1, 7.
  *
- * A read is a request through the packetizer; its end is a notification in our memory (4.7). A
+ * A read is a request through the packetizer; its end is a notification in our memory (4.1.2). A
  * write ends when its descriptor in the scratchpad says so. All transfers have the same source and
  * the same target, as those of the OSU benchmarks.
  *
  * The window opens by what the program sees. A process has one channel of the packetizer, so the
- * next request waits for the acknowledgement of the last one, or for its data (4.8 b).
+ * next request waits for the acknowledgement of the last one, or for its data.
  */
 #ifndef LAB_EXANEST_PROGRAM_H
 #define LAB_EXANEST_PROGRAM_H
@@ -26,7 +26,7 @@
 
 #define EXANEST_WINDOW_MAX EXANEST_READ_QUEUE
 
-/* The host's entries of section 5's table; our choice, fitted as a whole to 4.16 us. */
+/* The host's share: our choice, fitted together with the R5's (firmware.h) to 4.16 us. */
 #define EXANEST_CALL_NS 250u /* Library call + request registers. */
 #define EXANEST_POLL_NS 250u /* User poll sees notification. */
 

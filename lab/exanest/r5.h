@@ -5,9 +5,9 @@
  * Purpose    Carries out the firmware's actions after their cost, and tells it their results.
  * Ownership  The R5 owns firmware and scratchpad; fabric and FPGA are the machine's.
  * Time       An action is done after its cost, at the next edge of the datapath's clock if it
- *            touches hardware; a store that the hardware stalls takes longer (2.3.2).
+ *            touches hardware; a store that the hardware stalls takes longer (5.2).
  * Limits     One action at a time on a core; one core, or two.
- * Source     Xirouchakis 4.1, 6.2; specification 2.2, 5.
+ * Source     Xirouchakis 4.1, 6.2.
  *
  * The document runs its firmware on one core. With a second one, the first still runs the loop and
  * all accesses, but gives computing (EXANEST_DO_WORK) to the second if that has nothing to do, and
@@ -15,7 +15,7 @@
  *
  * The driver brings a page in `fault_ps` after its fault was reported, and tells the R5 which
  * blocks read from it. Nobody is told of a fault of the destination: the sender's R5 tries again
- * after a time (4.6).
+ * after a time.
  */
 #ifndef LAB_EXANEST_R5_H
 #define LAB_EXANEST_R5_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Both links of a pair of FPGAs: blocks that alternate between them (row A25), and, by a fixture,
- * packets of one block that take both (C-28).
+ * packets of one block that take both.
  */
 #include <math.h>
 #include <stdio.h>
