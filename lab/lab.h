@@ -5,7 +5,7 @@
  * Purpose    An experiment reproduces a row or figure of a document. It is a function of its
  *            parameters and a seed. It gives rows to compare and figures to draw. Its claims, and
  *            the settings that must break each claim, are written down before it runs.
- * Source     The documents' specifications, by section.
+ * Source     The documents (struct lab_document), by section.
  */
 #ifndef LAB_LAB_H
 #define LAB_LAB_H

@@ -6,7 +6,7 @@
  *            content and the effect of a packet, the machine decides when.
  * Time       One tick is a cycle of the NIC's clock; a NIC without work does not tick.
  * Limits     CSRNA_PACKETS_MAX packets under way; the rest is configured.
- * Source     Specification csRNA, sections 2 and 4.
+ * Source     csRNA 3, 4.
  *
  * A message's way: doorbell, scheduler, WQE read (before or beside its context's: the policy),
  * descriptor unit, requester unit (context, engine, `processing` cycles), payload read, wire. At
