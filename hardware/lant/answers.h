@@ -4,7 +4,7 @@
  *
  * Purpose    Answers that hardware gives by itself: a switch, for a destination that it does not
  *            know, and the fault injector, which stands for the whole network and its far end.
- * Source     Specification 3.4 (what is repeated), 3.5 (which type answers which).
+ * Source     Lant 3.3.2, Table 3.3 (types), 4.4 (what an answer repeats).
  */
 #ifndef HARDWARE_LANT_ANSWERS_H
 #define HARDWARE_LANT_ANSWERS_H
@@ -26,8 +26,8 @@ static inline bool lant_is_answer(uint32_t type)
     return type == LANT_R || type == LANT_B || type == LANT_RDMA_ACK;
 }
 
-/* The type of the answer to a request of this type. Where 3.5 does not say it, the table in which
- * the sender waits decides: SHM's rows wait for B or R, the others for RDMA_ACK. */
+/* The type of the answer to a request of this type. Where Table 3.3 does not say it, the table
+ * in which the sender waits decides: SHM's rows wait for B or R, the others for RDMA_ACK. */
 static inline enum lant_type lant_answer_type(const struct lant_ends *request)
 {
     switch (request->header.type) {
@@ -43,7 +43,7 @@ static inline enum lant_type lant_answer_type(const struct lant_ends *request)
 }
 
 /* The answer of `responder`, in epoch 0. Data are the caller's to add: R has one flit of payload
- * unless it is a NACK (3.5), so a read that is refused for good (SLVERR, DECERR) brings 0. An
+ * unless it is a NACK, so a read that is refused for good (SLVERR, DECERR) brings 0. An
  * answer has its request's priority. */
 static inline struct lant_ends lant_answer(const struct lant_ends *request, uint32_t responder,
                                            enum lant_response response)

@@ -13,17 +13,18 @@
  *            drawn when a record moves, not each cycle.
  * Limits     LANT_FAULT_PLACES_MAX records a buffer. A full buffer holds the records that come to
  *            it.
- * Source     Lant 5.3.1, 5.3.2, Fig. 5.7; specification 2.15, 6.7, 9.Y, 9.Z; LNI-81, LNI-82.
+ * Source     Lant 5.3.1, 5.3.2, Fig. 5.7; LNI-81, LNI-82. That E_L counts only on the way there is
+ *            our choice.
  *
  * A record in P_x has made x hops and is about to make one more, towards the far end; one in A_x
  * has x hops left to make back. So a packet of distance h goes P_0 .. P_(h-1), turns to A_h, and is
  * answered when it comes to A_0: 2h hops. P_5 has nothing to do then, since P_4 turns, too, and is
  * not made. At the end of each hop the record goes through a block A/N: chance may make its answer
  * a NACK. LLV: a record that is spoilt behind x hops turns there, to A_x, because the switch says
- * so itself (9.Z). E2E: it goes on, and only the far end notices. ECC: nothing is ever spoilt.
+ * so itself. E2E: it goes on, and only the far end notices. ECC: nothing is ever spoilt.
  *
- * A_x takes one record a cycle: from A_(x+1) first, then from P_(x-1) (OC). A record that must wait
- * moves one cycle later, and keeps the result of its random draw.
+ * A_x takes one record a cycle: from A_(x+1) first, then from P_(x-1), which is our choice. A
+ * record that must wait moves one cycle later, and keeps the result of its random draw.
  *
  * The threshold belongs to a bit error rate and a number of bits, 64 * 68 = 4352 for a full packet:
  *   round((1 - (1 - ber)^bits) * 2^32) = llround(-expm1(bits * log1p(-ber)) * 0x1p32),
@@ -55,9 +56,9 @@ enum lant_fault_mode {
 
 struct lant_fault_config {
     enum lant_fault_mode mode;
-    bool checks_answers;   /* E_L on the way back, too (9.Y). */
-    bool answers_are_safe; /* Nothing is spoilt on the way back (6.7's comparison). */
-    uint8_t places;        /* Records a buffer; "short" in the source, 16 here (OC). */
+    bool checks_answers;   /* E_L on the way back, too. */
+    bool answers_are_safe; /* Nothing is spoilt on the way back: a comparison. */
+    uint8_t places;        /* Records a buffer; "short" in the source; 16 is our choice. */
     uint8_t weights[LANT_FAULT_HOPS_MAX + 1]; /* By distance; weights[0] is 0. */
     uint32_t hop_cycles;                      /* H_L: 1 at least. */
     uint32_t check_cycles;                    /* E_L, on each hop there. */
@@ -65,7 +66,7 @@ struct lant_fault_config {
     uint32_t seed;                            /* Not 0. */
 };
 
-/* The specification's for a mode; callers may change them. */
+/* The document's for a mode; callers may change them. */
 static inline struct lant_fault_config lant_fault_defaults(enum lant_fault_mode mode)
 {
     return (struct lant_fault_config){.mode = mode,
@@ -77,7 +78,7 @@ static inline struct lant_fault_config lant_fault_defaults(enum lant_fault_mode 
                                       .seed = 1};
 }
 
-/* Distribution L, R, or one distance for all packets (A63). */
+/* Distribution L, R, or one distance for all packets (LNI-A63). */
 static inline void lant_fault_local(struct lant_fault_config *config)
 {
     for (uint32_t hops = 2; hops <= LANT_FAULT_HOPS_MAX; hops++) {

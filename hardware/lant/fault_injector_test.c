@@ -144,7 +144,7 @@ static void test_shortcuts(void **state)
     assert_int_equal(injector.counters.shortcuts, shortcuts);
 }
 
-/* 9.Y: with E_L on both ways. */
+/* With E_L on both ways. */
 static void test_checked_answers(void **state)
 {
     (void)state;
@@ -157,8 +157,8 @@ static void test_checked_answers(void **state)
     assert_int_equal(send_one(&injector, 0, &answer), 4 * 2 * (H_L + E_L));
 }
 
-/* Two come to A_2 in one cycle, one back from 3 hops, one turning: the former goes first (OC), the
- * latter a cycle later. */
+/* Two come to A_2 in one cycle, one back from 3 hops, one turning: the former goes first (our
+ * choice), the latter a cycle later. */
 static void test_collision(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void test_distances(void **state)
     }
 }
 
-/* E2E: a NACK unless nothing strikes on any hop there or back, or there only. A65's formula. */
+/* E2E: a NACK unless nothing strikes on any hop there or back, or there only. LNI-A65's formula. */
 static void test_fault_rate(void **state)
 {
     (void)state;

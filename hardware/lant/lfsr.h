@@ -6,7 +6,7 @@
  * Time       Not used: it moves when it is asked, so that idle cycles can be left out. In hardware
  *            it runs freely; the words are as good.
  * Limits     A period of 2^32 - 1. A word is never 0.
- * Source     Lant 5.3.1; specification 2.15, LNI-81. The polynomial is our choice.
+ * Source     Lant 5.3.1; LNI-81. The polynomial is our choice.
  *
  * x^32 + x^22 + x^2 + x + 1 is primitive: all states but 0 are passed. A word is what the register
  * holds after 32 shifts, which share no bit with the word before. Because 32 has no divisor in

@@ -7,8 +7,7 @@
  * Inputs     The network and the switch's place in it; a destination; a random word.
  * Units      Ports are numbered from 0; each network below says where they lead.
  * Limits     Destinations are nodes of 22 bits; in a dragonfly also places, of 48.
- * Source     Lant 3.1.3, 3.4.2; specification 2.14; LNI-74 to LNI-77. All but the first are the
- *            specification's choice.
+ * Source     Lant 3.1.3, 3.4.2; LNI-74 to LNI-77. All ways but the first are our choice.
  *
  * If several ports are equally good, the random word chooses one, each as likely as the others.
  * `choices` says how many there were; with one, the word does not matter.
@@ -129,7 +128,7 @@ struct lant_route lant_route_torus(const struct lant_torus *torus, uint32_t self
 
 #define LANT_NO_HOPS UINT32_MAX /* The network has no such node. */
 
-/* The hops that a shortest way has, by arithmetic on the two numbers (8, item 7): links between
+/* The hops that a shortest way has, by arithmetic on the two numbers (5.2.2.1): links between
  * nodes' switches in a torus, switches crossed in a fat tree, 0 to the node itself. Detours are
  * longer. */
 uint32_t lant_hops_torus(const struct lant_torus *torus, uint32_t self, uint32_t destination);

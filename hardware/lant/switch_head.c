@@ -20,7 +20,7 @@ struct lant_route lant_switch_route(const struct lant_switch *self,
     UNREACHABLE("a network of no kind");
 }
 
-/* 2.14: modulo 4, this epoch's and the last one's are good. */
+/* Modulo 4, this epoch's and the last one's are good. */
 static bool is_late(uint32_t epoch, uint32_t sent)
 {
     return ((epoch - sent) & 3) >= 2;

@@ -8,7 +8,7 @@
  *            answer, when the whole packet has come (lant_switch_refusal).
  * Time       The epoch, of which two bits count, is the caller's.
  * Limits     Ages of LANT_AGE_MAX hops.
- * Source     Lant 3.1.3, 4.3; specification 2.14, 3.1; LNI-07, LNI-08, LNI-74, LNI-79.
+ * Source     Lant 3.1.3, 4.3; LNI-07, LNI-08, LNI-74, LNI-79.
  *
  * A switch checks no CRC. It judges in this order, which is our choice: is H1 readable, is its
  * epoch past, does its destination exist, would it become too old. Ageing counts hops between

@@ -131,7 +131,7 @@ static void test_delivery(void **state)
     }
 }
 
-/* 2.14: this epoch and the one before are good, whatever the numbers. */
+/* This epoch and the one before are good, whatever the numbers. */
 static void test_epochs(void **state)
 {
     (void)state;

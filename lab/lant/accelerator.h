@@ -14,7 +14,7 @@
  *            input: the giver of work has no more of it under way than the successor has buffers. A
  *            transfer or store that fails stops it (`failed`), and the node's error report goes to
  *            the CPU in charge.
- * Source     Lant 7.1 to 7.2.3.1, Table 3.4; specification 2.17, 2.18, 4.12, 9.W.
+ * Source     Lant 7.1 to 7.2.3.1, Table 3.4.
  *
  * A result is in a buffer from the writing of its first byte until nobody reads it any more:
  *
@@ -22,9 +22,10 @@
  *                                                     | OFFLOADED: transfer -> completion -> work
  *                                                     | BY_CPU: notify; the CPU does the same
  *
- * The work of the next accelerator leaves behind the completion (9.W): stores may overtake the data
- * in the network, and go before it at the interface. And it leaves when the peer has all words of
- * the work before it. With one buffer the next block is pulled when the buffer is free.
+ * The work of the next accelerator leaves behind the completion, which is our choice: stores may
+ * overtake the data in the network, and go before it at the interface. And it leaves when the peer
+ * has all words of the work before it. With one buffer the next block is pulled when the buffer is
+ * free.
  */
 #ifndef LAB_LANT_ACCELERATOR_H
 #define LAB_LANT_ACCELERATOR_H

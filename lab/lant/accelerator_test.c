@@ -88,13 +88,15 @@ static double copy_cycles(uint32_t bytes)
     return 22 * ceil(bytes / 128.0);
 }
 
-/* A transfer of whole packets, until its notification: A57, and the line's time for each more. */
+/* A transfer of whole packets, until its notification: LNI-A57, and the line's time for each
+ * more. */
 static double transfer_cycles(uint32_t bytes)
 {
     return 220 + 2 * 68 + (bytes / 512.0 - 1) * (68 + 4 + 68 / 24.0);
 }
 
-/* Five stores until the last one is in memory: A1's 9, 10 between two, and the fifth one's way. */
+/* Five stores until the last one is in memory: LNI-A1's 9, 10 between two, and the fifth one's
+ * way. */
 static double stores_cycles(void)
 {
     return 9 + 4 * 10 + 5 + 59 + 5 + 16;
@@ -209,7 +211,7 @@ static void look(struct lant_device *device, uint64_t address)
     }
 }
 
-/* 9.W: whatever goes wrong with the transfer, no word of the work is there before all data is. */
+/* Whatever goes wrong with the transfer, no word of the work is there before all data is. */
 static void test_order(void **state)
 {
     (void)state;

@@ -2,8 +2,8 @@
  *
  * api - the calls of a node's program: transfers, notifications, loads, stores, fences.
  *
- * Purpose    The calls of Tables 3.4 and 3.5, and the fences of 2.5, in the virtual world: a call
- *            is begun, and returns later.
+ * Purpose    The calls of Tables 3.4 and 3.5, and fences, in the virtual world: a call is begun,
+ *            and returns later.
  * Inputs     Calls; the node's reports to its program; the time.
  * Outputs    call->result and call->returned_ps, then call->on_return, if it is not NULL.
  * Ownership  A call is the caller's; it must stay where it is until it has returned, a store until
@@ -12,8 +12,8 @@
  * Limits     Calls that wait for the same kind of notification get them in the order in which they
  *            began. A load or store that is no single access of the bus goes out as several, one
  *            after the other.
- * Source     Lant Tables 3.4, 3.5, 3.3.4.3, 6.4; specification 2.5, 2.10, 2.17, 9.BB; LNI-53,
- *            LNI-67.
+ * Source     Lant Tables 3.4, 3.5, 3.3.4.3, 6.4; LNI-53, LNI-67. Our choice: fences, which 4.1.4.1
+ *            asks for, and the results of loads and stores.
  *
  * config_accelerator() and work_accelerator() are in accelerator.h.
  *
@@ -194,7 +194,7 @@ enum lant_store_state {
     LANT_STORE_FAILED,
 };
 
-/* The state of a store: 2.5's shm_poll. */
+/* The state of a store. */
 enum lant_store_state lant_api_poll(const struct lant_call *call);
 
 #endif

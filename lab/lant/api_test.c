@@ -96,7 +96,7 @@ static void test_send(void **state)
     assert_int_equal(result_of(rig, &send), LANT_RESULT_OK);
     assert_int_equal(lant_rdma_in_flight(&rig->world.nodes[0].rdma), 2);
     assert_false(arrived(rig, 1024));
-    /* Its cost, A2's 69 cycles, the line for one packet, and the flits of the other one. */
+    /* Its cost, LNI-A2's 69 cycles, the line for one packet, and the flits of the other one. */
     assert_in_range(send.returned_ps, lant_cycles(100 + 63 + 74 + 68),
                     lant_cycles(100 + 63 + 75 + 68));
     lant_api_confirm_notif(&rig->apis[0], &confirm);
@@ -115,7 +115,7 @@ static void test_send_blocking(void **state)
     lant_api_send_blocking(&rig->apis[0], &send, 0, lant_global(1, TARGET), 16);
     assert_int_equal(result_of(rig, &send), LANT_RESULT_OK);
     assert_true(arrived(rig, 16));
-    assert_int_equal(send.returned_ps, lant_cycles(100 + 232)); /* A2. */
+    assert_int_equal(send.returned_ps, lant_cycles(100 + 232)); /* LNI-A2. */
     assert_int_equal(rig->world.nodes[0].rdma.transactions.used, 0);
     close_rig(rig);
 }
@@ -403,7 +403,7 @@ static void test_genuine(void **state)
     static const uint8_t bytes[16] = {1};
     lant_api_shm_write(&rig->apis[0], &write, lant_global(1, TARGET), bytes, 16);
     assert_int_equal(result_of(rig, &write), LANT_RESULT_OK);
-    assert_int_equal(write.returned_ps, lant_cycles(172)); /* A1. */
+    assert_int_equal(write.returned_ps, lant_cycles(172)); /* LNI-A1. */
     assert_int_equal(lant_api_poll(&write), LANT_STORE_DONE);
     assert_memory_equal(rig->world.nodes[1].memory + TARGET, bytes, 16);
     lant_api_shm_write(&rig->apis[0], &write, lant_global(1, OUTSIDE), bytes, 16);

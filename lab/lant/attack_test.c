@@ -319,7 +319,7 @@ static int no_program(void)
     return run(seen) ? 0 : 1;
 }
 
-/* 2.10: a full queue holds its producer. The data has come, so the transfer has not failed. */
+/* A full queue holds its producer. The data has come, so the transfer has not failed. */
 static int full_queue(void)
 {
     const struct lant_node_config config = lant_node_default();

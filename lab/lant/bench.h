@@ -5,7 +5,7 @@
  * Purpose    Most experiments open a world with the run's parameters, do one thing or many, and
  *            note when it was done.
  * Ownership  The bench owns its world until lant_bench_end.
- * Source     Specification 6.
+ * Source     Lant 3.4, 6.4: how the document measured.
  */
 #ifndef LAB_LANT_BENCH_H
 #define LAB_LANT_BENCH_H

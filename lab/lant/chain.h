@@ -10,7 +10,7 @@
  * Limits     LANT_CHAIN_UNDER_WAY_MAX blocks under way. As in the document one application drives
  *            both nodes: it sees a result in node 1 and gives node 0 more work at once. The CPU
  *            does as many things at a time as it is asked for.
- * Source     Lant 7.1.2, 7.1.3, 7.2.2, Table 7.3; specification 2.18, 6.8, Annex A.1.
+ * Source     Lant 7.1.2, 7.1.3, 7.2.2, Table 7.3.
  *
  *   (c) CPU0 -> F1: pull, compute, write -> transfer BRAM0 to BRAM1 -> five stores -> F2 -> CPU1
  *   (b) CPU0 -> F1: pull, compute, write to DRAM0 -> CPU0 -> transfer DRAM0 to BRAM1 -> CPU0 ->

@@ -11,7 +11,7 @@
  * Time       Picoseconds of the world; what a program computes takes no time.
  * Units      Bytes; nodes by index. The nodes in use are the first of the network's.
  * Limits     LANT_CROWD_NODES_MAX nodes.
- * Source     Specification 2.3 to 2.13, 7 (LNI-86, LNI-87). The exchanged data are our choice.
+ * Source     LNI-86, LNI-87. The exchanged data are our choice.
  */
 #ifndef LAB_LANT_CROWD_H
 #define LAB_LANT_CROWD_H

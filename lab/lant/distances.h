@@ -9,7 +9,7 @@
  *            the node's own switch does not count, as it does not in Table 3.1: a distance is the
  *            number of links.
  * Limits     2^22 nodes. A packet that does not arrive ends the program.
- * Source     Lant, Table 3.1; specification 2.14, 6.9.
+ * Source     Lant, Table 3.1.
  */
 #ifndef LAB_LANT_DISTANCES_H
 #define LAB_LANT_DISTANCES_H

@@ -158,7 +158,7 @@ static void deliver_here(struct lant_fabric *fabric, uint32_t node, struct lant_
     sim_schedule(fabric->sim, &frame->event, frame->tail_ps);
 }
 
-/* The node's own switch answers when it has all of a packet to nowhere (2.14). */
+/* The node's own switch answers when it has all of a packet to nowhere. */
 static void refuse(struct lant_fabric *fabric, uint32_t node, struct lant_frame *frame,
                    uint64_t head_ps)
 {

@@ -12,7 +12,7 @@
  * Limits     Switches queue without a bound, unless `flow` says how buffers are kept (flow.h): the
  *            document assumes credits, and each node has few packets under way. Without it nothing
  *            is lost but by flipped bits and by lines that lose packets.
- * Source     Lant 3.1.3, 3.4.2, 3.4.3, 5.3; specification 2.14, 3.8.
+ * Source     Lant 3.1.3, 3.4.2, 3.4.3, 5.3.
  *
  * An event is a packet's head at a switch, or its tail at a node. A switch forwards when it has H1
  * (virtual cut-through); it mends one wrong bit of it, and drops what it cannot read.
@@ -111,7 +111,7 @@ struct lant_frame *lant_fabric_frame(struct lant_fabric *fabric);
 void lant_fabric_free(struct lant_fabric *fabric, struct lant_frame *frame);
 
 /* The node's first flit leaves at `head_ps`, or as soon as its line is free; to the node itself by
- * no line at all. If there is no such node, the sender's own switch says so (2.14). Returns when
+ * no line at all. If there is no such node, the sender's own switch says so. Returns when
  * the line takes the first flit; the last one has left the node `count` cycles later. */
 uint64_t lant_fabric_send(struct lant_fabric *fabric, uint32_t node, struct lant_frame *frame,
                           uint64_t head_ps);

@@ -9,7 +9,7 @@
  * Time       Cycles of 6.4 ns.
  * Units      Error rates are of bits.
  * Limits     A message of which a packet failed eight times fails the run.
- * Source     Lant 5.3; specification 2.15, 6.7.
+ * Source     Lant 5.3.
  *
  * With ECC nothing is spoilt at any error rate: it is measured once, and holds for all of them.
  */

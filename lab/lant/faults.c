@@ -13,7 +13,7 @@ enum {
     RETRIES = LANT_RETRIES_MAX,
 };
 
-/* Every packet is answered: no timer ever ends (2.15). */
+/* Every packet is answered: no timer ever ends. */
 #define TIMEOUT_PS (UINT64_C(1) << 50)
 
 uint64_t lant_fault_threshold(double bit_error_rate, uint32_t bits)

@@ -7,13 +7,13 @@
  * Time       Picoseconds, which go on from message to message; the injector counts whole cycles.
  * Units      A message is a number of packets of 512 bytes.
  * Limits     Packets under way: LANT_ROWS_MAX. A packet goes again seven times at most.
- * Source     Lant 5.3; specification 2.15, 2.8, 6.7.
+ * Source     Lant 5.3.
  *
  * The sender is transport/lant's, as a node has it. The cost of a message: `setup` for each
  * descriptor that the DMA engine starts, `packet_ps` of the line for each packet, and the network.
  * A packet has its row from its first flit on, and enters the network with its last one. Failed
- * packets go again when the message has been issued (2.8); each waits for the answer of the one
- * before, unless `pipelined`. There is no early acknowledgement: chapter 5 had none (9.AZ). The
+ * packets go again when the message has been issued (5.3.3); each waits for the answer of the one
+ * before, unless `pipelined`. There is no early acknowledgement: chapter 5 had none. The
  * notification that all bytes have come is not part of the measurement, and is acknowledged at
  * once.
  */
@@ -51,7 +51,7 @@ struct lant_fault_pair {
     bool goes_back[LANT_ROWS_MAX]; /* By row: whatever the answer is, the packet failed. */
 };
 
-/* The probability, in 2^32nds, that one of so many bits is wrong (2.15). */
+/* The probability, in 2^32nds, that one of so many bits is wrong. */
 uint64_t lant_fault_threshold(double bit_error_rate, uint32_t bits);
 
 void lant_fault_pair_open(struct lant_fault_pair *pair,

@@ -265,7 +265,7 @@ static void test_grid(void **state)
     free(grid);
 }
 
-/* LNI-84: A28a, A28b, A32 and A33 in each of three seeds of another run, in small. */
+/* LNI-84: LNI-A28a, A28b, A32 and A33 in each of three seeds of another run, in small. */
 static void test_crossings(void **state)
 {
     (void)state;
@@ -352,7 +352,7 @@ static void test_claims(void **state)
     }
 }
 
-/* 2.15: of 4,352 bits each may be wrong. */
+/* Each of 4,352 bits may be wrong. */
 static void test_threshold(void **state)
 {
     (void)state;

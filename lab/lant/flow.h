@@ -15,9 +15,9 @@
  * Limits     Packets wait for their output, not for the one before them in the buffer. With one
  *            channel, credits can deadlock where ways form a circle: tori and dragonflies need two,
  *            and networks from text, whose ways nobody knows, are refused (sim/topology.h).
- * Source     Specification 1 ("credit flow control is assumed, not specified"), 8, item 8; the
- *            design is ours, after Kung, Morris, "Credit-based flow control" (1995), and for the
- *            channels Dally, Seitz, "Deadlock-free message routing" (1987).
+ * Source     Lant 4, which assumes credits and leaves them out. The design is our choice, after
+ *            Kung, Morris, "Credit-based flow control" (1995), and for the channels Dally, Seitz,
+ *            "Deadlock-free message routing" (1987).
  *
  * Virtual channels: buffers of their own behind each line, which they share. In a ring a packet is
  * in channel 0 until it passes between the last coordinate and 0, and from there on in channel 1,

@@ -9,7 +9,7 @@
  *            latency counts up to the end of a packet's frame.
  * Limits     Queues have no bound: the document assumes credits. So networks that cannot carry what
  *            is offered have latencies that grow as long as the run lasts.
- * Source     Lant 3.1.3, Table 3.6, 3.4.3; specification 2.14, 3.8. The networks are our choice.
+ * Source     Lant 3.1.3, Table 3.6, 3.4.3. The networks are our choice.
  */
 #ifndef LAB_LANT_LOAD_H
 #define LAB_LANT_LOAD_H

@@ -39,7 +39,7 @@ static void set_lifetimes(struct lant_node_config *config)
     }
     const uint64_t network_ps = lant_cycles(NETWORK_CYCLES);
     const uint32_t segment = config->rdma.work.segment_bytes;
-    /* A packet that goes again waits for the descriptor in progress (2.8). */
+    /* A packet that goes again waits for the descriptor in progress (5.3.3). */
     const uint64_t packets = (segment == 0 ? LANT_TRANSFER_MAX : segment) / LANT_PAYLOAD_BYTES_MAX;
     const uint64_t wait_ps = lant_cycles(packets * PACKET_CYCLES);
     const uint64_t attempts = config->rdma.retries + 1u;
@@ -318,7 +318,7 @@ static void schedule_notifications(struct lant_node *node)
 }
 
 /* Keeps the failures of transfers for programs that look for them, and reports those of transfers
- * that an accelerator began (2.16). False: none has failed. */
+ * that an accelerator began (4.2). False: none has failed. */
 static bool record_failures(struct lant_node *node)
 {
     struct lant_rdma_failure failure;

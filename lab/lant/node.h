@@ -5,7 +5,7 @@
  * Purpose    Experiments run these nodes, which load, store and transfer, in cycles.
  * Time       Picoseconds, which are also the ticks of the tables; the costs are cycles.
  * Limits     LANT_ACCESSES_MAX beats that wait to be issued on a node.
- * Source     Lant 3.3, 3.4, 5.2, 6.1, 6.2; specification 2 and 5.
+ * Source     Lant 3.3, 3.4, 5.2, 6.1, 6.2.
  *
  * A packet is one event where it leaves and one where it has come. The output takes, in this
  * order: answers, loads and stores, words that an operation is complete, the DMA engine's packets,
@@ -27,7 +27,7 @@
 #define LANT_ACCESSES_MAX 1024u
 #define LANT_DELAYED_MAX  128u
 
-/* In cycles (specification 5; parameters.c says where they come from). */
+/* In cycles; parameters.c says where they come from. */
 struct lant_costs {
     uint32_t shm_issue, shm_beat, shm_receive, shm_done;
     uint32_t rdma_setup, ram, rdma_receive, rdma_done;
@@ -38,7 +38,7 @@ struct lant_costs {
     bool cut_through;
 };
 
-/* Timers that follow from the distance, where nodes stand in a torus (specification 8, item 7). */
+/* Timers that follow from the distance, where nodes stand in a torus (5.2.2.1). */
 struct lant_distance_timers {
     bool used;          /* Else every packet has the same timer. */
     uint64_t base, hop; /* Ticks: `base` and `hop` for each hop. */
@@ -64,7 +64,7 @@ struct lant_node_config {
     bool believes_crc; /* Receivers take any CRC for right: what the code is worth. */
 };
 
-/* The specification's values, in picoseconds. */
+/* The document's values, and our choices where it has none, in picoseconds. */
 struct lant_node_config lant_node_default(void);
 
 /* A program on a node. Any of the calls may be NULL. */

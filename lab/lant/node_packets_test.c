@@ -273,7 +273,7 @@ static void test_age(void **state)
     close_world(seen);
 }
 
-/* 2.14: a node that sends to a destination that does not exist is told so at once. */
+/* A node that sends to a destination that does not exist is told so at once. */
 static void test_nobody_there(void **state)
 {
     (void)state;

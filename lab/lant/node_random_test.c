@@ -103,7 +103,7 @@ struct world {
     uint32_t dead; /* From `dies_ps` on nothing goes to it or comes from it; UINT32_MAX: nobody. */
     uint64_t dies_ps;
     bool fences, polls;
-    bool holds; /* An operation ends when no copy of its packets is on its way (9.G). */
+    bool holds; /* An operation ends when no copy of its packets is on its way. */
     uint32_t segment;
     struct sim_event turn;
     struct access accesses[ACCESSES];
@@ -574,7 +574,7 @@ static void hear_of_end(struct world *world, uint32_t node, enum lant_queue queu
            world->lant.nodes[node].memory + slot->source, slot->bytes);
     fill_source(world, node, source_at(to, which));
     /* A sender waits for the copies that it has sent itself, not for those that the network makes;
-     * receivers know these of registered operations only (2.13). */
+     * receivers know these of registered operations only. */
     const bool doubled = slot->told && world->faults.millionths[SIM_FAULT_duplicate] > 0;
     slot->state = world->holds && !doubled ? IDLE : RETIRED;
     if (world->turns > 0 && chance(world, 50)) {

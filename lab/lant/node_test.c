@@ -2,8 +2,8 @@
  *
  * Goal    A node takes the time that the document measured; transfers reach memory, also where
  *         packets overtake each other and bits are flipped.
- * Method  Two nodes and a line: the calibration points of the specification's Annex A.1 are met to
- *         the cycle. A ring in which packets take both ways, with flipped bits.
+ * Method  Two nodes and a line: the points of Table 3.6 by which costs were found are met to the
+ *         cycle. A ring in which packets take both ways, with flipped bits.
  */
 #include "lab/lant/test_node.h"
 
@@ -47,7 +47,7 @@ static uint64_t transfer_cycles(uint32_t bytes)
     return cycles;
 }
 
-/* LNI-83: calibration points A1 to A3. */
+/* LNI-83: the points LNI-A1 and LNI-A2. */
 static void test_calibration(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void test_lines_of_a_node(void **state)
     }
 }
 
-/* 2.16: a transfer that fails is recorded where it was begun; if an accelerator began it, with the
+/* A transfer that fails is recorded where it was begun; if an accelerator began it, with the
  * CPU in charge. */
 static void test_failures_are_recorded(void **state)
 {

@@ -9,7 +9,7 @@
  * Ownership  The watch owns neither trace nor capture.
  * Units      A captured packet is its flits, each with its bit 63 first, as it came.
  * Limits     LANT_WATCH_NODES_MAX nodes have tracks.
- * Source     Specification 3.
+ * Source     wire/lant.h.
  */
 #ifndef LAB_LANT_WATCH_H
 #define LAB_LANT_WATCH_H

@@ -82,7 +82,7 @@ static enum meaning judge(const struct lant_atomics *atomics, const struct lant_
 
 /* -- Applying -----------------------------------------------------------------------------------*/
 
-/* R has a flit of data unless it is a NACK (3.5). */
+/* R has a flit of data unless it is a NACK. */
 static void build_answer(const struct lant_atomics *atomics, const struct lant_footer *footer,
                          enum lant_response response, uint64_t data, struct lant_packet *answer)
 {

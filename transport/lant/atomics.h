@@ -15,8 +15,7 @@
  *            that finds it full is answered NACK_BUSY, and not done: a request that was done is
  *            never forgotten too early. Atomics do not look at exclusive accesses' locks, as plain
  *            stores do not.
- * Source     Specification 8, item 3 ("operand travels, lock-update-unlock at the target"), and
- *            2.12 for repeated requests; the rest is our choice. LNI-W-4.
+ * Source     Lant 8.2.3, which names them as future work; the rest is our choice. LNI-W-4.
  */
 #ifndef TRANSPORT_LANT_ATOMICS_H
 #define TRANSPORT_LANT_ATOMICS_H
@@ -27,7 +26,7 @@
 struct lant_atomics_config {
     uint32_t node;
     uint32_t entries;  /* Requests remembered, a power of two; 0: atomics are switched off. */
-    uint64_t lifetime; /* How long: a packet's attempts and its life in the network (2.12). */
+    uint64_t lifetime; /* How long: a packet's attempts and its life in the network. */
     bool forgets;      /* Nothing is remembered: a request that comes twice is done twice. */
 };
 

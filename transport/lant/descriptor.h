@@ -7,9 +7,9 @@
  * Inputs     Bytes in memory, or writes of a program to the push slave of its queue.
  * Outputs    Fields and a verdict, or bytes.
  * Ownership  Values only; a submission belongs to the owner of its queue.
- * Limits     1 to 2^26 - 1 bytes: 26 bits cannot say the 64 MB of the thesis (9.T).
- * Source     Lant 3.3.4.2, 5.2.3 and Table 5.2; specification 2.6, 3.2, 9.T. Bits 29 to 26 of
- *            `control` are the specification's.
+ * Limits     1 to 2^26 - 1 bytes: 26 bits cannot say the 64 MB of the thesis.
+ * Source     Lant 3.3.4.2, 5.2.3 and Table 5.2. Bits 29 to 26 of `control`, which are reserved
+ *            there, are our choice.
  */
 #ifndef TRANSPORT_LANT_DESCRIPTOR_H
 #define TRANSPORT_LANT_DESCRIPTOR_H
@@ -21,7 +21,7 @@
 
 #define LANT_DESCRIPTOR_BYTES 32u
 #define LANT_TRANSFER_MAX     ((1u << 26) - 1)
-#define LANT_BASE_ALIGNMENT   8u /* Both bases' (3.2); the length is any. */
+#define LANT_BASE_ALIGNMENT   8u /* Both bases'; the length is any. */
 
 /* Where the fields stand. */
 #define LANT_DESCRIPTOR_NEXT        0x00u

@@ -113,7 +113,7 @@ static void test_reserved(void **state)
     }
 }
 
-/* LNI-41: no bytes; 3.2: bases are multiples of 8, lengths are not; addresses do not wrap. */
+/* LNI-41: no bytes; bases are multiples of 8, lengths are not; addresses do not wrap. */
 static void test_judge(void **state)
 {
     (void)state;

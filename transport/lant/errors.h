@@ -10,9 +10,9 @@
  * Time       Only noted in the records.
  * Units      `initiator` is the name that the caller gave its operation.
  * Limits     The last LANT_ERRORS_MAX records. A report that was not sent before its record was
- *            overwritten is lost, and counted. A report is sent once and not acknowledged (the
- *            specification gives ERROR_REPORT no answer): the record stays here in any case.
- * Source     Lant, table 4.1; specification 2.16; LNI-30, LNI-31, LNI-32.
+ *            overwritten is lost, and counted. A report is sent once and not acknowledged (our
+ *            choice: ERROR_REPORT is ours): the record stays here in any case.
+ * Source     Lant, table 4.1; LNI-30, LNI-31, LNI-32.
  */
 #ifndef TRANSPORT_LANT_ERRORS_H
 #define TRANSPORT_LANT_ERRORS_H

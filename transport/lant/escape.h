@@ -11,7 +11,7 @@
  *            `patience`: its sender has no acknowledgement, and sends it again.
  * Units      Whole packets.
  * Limits     LANT_ESCAPES_MAX packets. A packet that finds no slot is dropped by its owner.
- * Source     Lant 6.2.1.1; specification 2.11, 9.P.
+ * Source     Lant 6.2.1.1.
  */
 #ifndef TRANSPORT_LANT_ESCAPE_H
 #define TRANSPORT_LANT_ESCAPE_H

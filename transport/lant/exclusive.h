@@ -9,8 +9,7 @@
  * Time       Ticks of the caller's choice: a lock expires.
  * Units      Local addresses; a lock is for 8 bytes.
  * Limits     LANT_EXCLUSIVES_MAX locks. When all are taken, a load is answered with LOCKED too.
- * Source     Specification 2.16 and 9.AF (the thesis, 4.1.4.2, leaves the design open); LNI-36,
- *            LNI-37, LNI-40.
+ * Source     Our choice: the thesis, 4.1.4.2, leaves the design open. LNI-36, LNI-37, LNI-40.
  *
  * Plain stores and loads do not look here: programs that lock an address agree to lock it.
  */

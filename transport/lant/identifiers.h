@@ -11,7 +11,7 @@
  * Units      `count` is a power of two, and at least 2.
  * Limits     A number counts as used until its half of all numbers has been left for a lifetime, so
  *            the wait begins earlier than it must if half of the numbers are given in a lifetime.
- * Source     Specification 2.12, "identifier rule"; LNI-93.
+ * Source     Our choice: else a new transfer could be taken for a copy of an old one. LNI-93.
  */
 #ifndef TRANSPORT_LANT_IDENTIFIERS_H
 #define TRANSPORT_LANT_IDENTIFIERS_H

@@ -12,10 +12,11 @@
  * Units      A local ID is the number of an entry.
  * Limits     LANT_INBOUND_ENTRIES_MAX entries and LANT_INBOUND_RECORDS_MAX records, within which
  *            both are configured. A request that finds no place is held, not dropped.
- * Source     Lant 3.3.3; specification 2.2, 9.V, 9.AO; LNI-15..18.
+ * Source     Lant 3.3.3; LNI-15..18. The document keeps a count for an entry. That a record is kept
+ *            for each request, and that the ID of an entry is the bus's, is our choice.
  *
  * A bus answers the reads of one ID in order, and its writes, but not a read and a write with
- * regard to each other: so an entry has a queue for each (2.2 has one; AXI, chapter A5).
+ * regard to each other: so an entry has a queue for each (AMBA AXI, chapter A5).
  */
 #ifndef TRANSPORT_LANT_INBOUND_H
 #define TRANSPORT_LANT_INBOUND_H

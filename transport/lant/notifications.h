@@ -9,7 +9,7 @@
  * Units      Bytes; addresses are local to the node that has them, but for `destination`.
  * Limits     LANT_NOTIFICATIONS_MAX. Full: a sender or receiver keeps its notification, and asks
  *            again.
- * Source     Specification 2.10; LNI-42.
+ * Source     Lant 3.3.4.2, 3.3.4.3, 5.2.3.1; LNI-42.
  */
 #ifndef TRANSPORT_LANT_NOTIFICATIONS_H
 #define TRANSPORT_LANT_NOTIFICATIONS_H

@@ -7,7 +7,7 @@
  * Outputs    42 bits, and a number for tables.
  * Units      Bits.
  * Limits     Tables of up to 2^32.
- * Source     Specification 2.11, 2.12.
+ * Source     Our choice: the thesis compares source and address alone (6.2.1).
  */
 #ifndef TRANSPORT_LANT_OPERATION_KEY_H
 #define TRANSPORT_LANT_OPERATION_KEY_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/lant/operations.h"
 
-#define SLOT_BITS_LEAST 4 /* The OPN of 2.7. */
+#define SLOT_BITS_LEAST 4 /* A slot's, of OPN. */
 #define WORD_BITS       3 /* SIZE: 8 bytes a beat. */
 
-/* The payload of a COMPLETION_NOTIFICATION (3.5). */
+/* The payload of a COMPLETION_NOTIFICATION. */
 #define COMPLETION_BYTES_AT 32
 #define COMPLETION_OPN_AT   20
 #define COMPLETION_TAG_MASK ((1u << 20) - 1)

@@ -10,11 +10,11 @@
  * Time       Ticks of the caller's choice.
  * Units      Bytes; offsets count packets of 512 bytes from the operation's base.
  * Limits     LANT_OPERATIONS_MAX.
- * Source     Lant 5.2.3, Fig. 5.3; specification 2.7, 2.11 "Sender side decision to register",
- *            2.12 "Identifier rule"; LNI-43, LNI-50, LNI-65, LNI-93.
+ * Source     Lant 5.2.3, Fig. 5.3, 6.4 (which operations are registered); LNI-43, LNI-50, LNI-65,
+ *            LNI-93. How an identifier is made is our choice.
  *
  * An identifier has 20 bits: the slot in the lowest bits, above it a generation, which counts the
- * operations of the slot. Up to 16 slots take 4 bits, as 2.7 has it; 64 take 6, and the generation
+ * operations of the slot. Up to 16 slots take 4 bits; 64 take 6, and the generation
  * two less. In a packet the lower 12 bits are OPN and the upper 8 are GEN in any case, and nobody
  * but the sender looks into them.
  */
@@ -34,7 +34,7 @@
 enum lant_operation_phase {
     LANT_OPERATION_FREE,
     LANT_OPERATION_ACTIVE, /* Packets are to be pushed, or to be acknowledged. */
-    LANT_OPERATION_HOLDS,  /* A copy of a packet may be on its way until `deadline` (9.G). */
+    LANT_OPERATION_HOLDS,  /* A copy of a packet may be on its way until `deadline`. */
     LANT_OPERATION_TELLS,  /* Its COMPLETION_NOTIFICATION is to be sent. */
     LANT_OPERATION_TOLD,   /* It has been, and is to be acknowledged by `deadline`. */
     LANT_OPERATION_ENDED,  /* The local notification is to be taken. */
@@ -68,7 +68,7 @@ struct lant_operations {
     struct lant_operation table[LANT_OPERATIONS_MAX];
 };
 
-/* Which operations are registered at their receiver (2.11). */
+/* Which operations are registered at their receiver (6.4). */
 struct lant_register_rule {
     bool off;
     uint16_t mask_bits;     /* W of the receivers: packets. */

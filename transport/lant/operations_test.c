@@ -147,7 +147,7 @@ static void test_register(void **state)
     assert_false(lant_operation_may_register(&work, &rule));
 }
 
-/* 2.7: OPN is the slot in bits 3 to 0 and the generation in bits 11 to 4. */
+/* OPN is the slot in bits 3 to 0 and the generation in bits 11 to 4. */
 static void test_identifiers(void **state)
 {
     (void)state;

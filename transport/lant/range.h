@@ -10,7 +10,7 @@
  * Units      Bytes of the node's local addresses, which have 42 bits.
  * Limits     LANT_RANGES_MAX ranges. An access lies inside one of them: it does not go on into the
  *            next, even if that follows at once.
- * Source     Specification 2.16, 3.8.
+ * Source     Our choice: the thesis says nothing of rights to memory.
  */
 #ifndef TRANSPORT_LANT_RANGE_H
 #define TRANSPORT_LANT_RANGE_H

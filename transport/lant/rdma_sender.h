@@ -12,8 +12,9 @@
  * Time       Ticks of the caller's choice, which never go back.
  * Units      Bytes; offsets count packets of 512 bytes.
  * Limits     Those of the tables it has.
- * Source     Lant 5.2.3; specification 2.6 to 2.13, 2.16, 4.6 to 4.8, 4.11, 9.F, 9.G, 9.H;
- *            LNI-41..54, 65, 68..73.
+ * Source     Lant 4.2, 5.2.3, 6.2, 6.3; LNI-41..54, 65, 68..73. Our choice: the word that an
+ *            operation is complete is acknowledged; a transfer in segments has ended with all of
+ *            them.
  *
  * One descriptor after the other: a failed packet, which is a partial descriptor, is served when
  * the descriptor in progress has been pushed (5.3.3), before any new work. There is one exception,
@@ -58,10 +59,10 @@ struct lant_rdma_config {
     uint8_t retries;   /* MAX_RETRY: after the first attempt. */
     uint8_t bus_id;    /* The DMA engine's. */
     /* An operation that was not registered is complete only when no unanswered copy of a packet can
-     * still come (9.G): from the sending of that copy until `lifetime` later. 9.G waits for an MPL,
-     * which is counted from the first copy and ends no earlier. */
+     * still come, from the sending of that copy until `lifetime` later: our choice. In the thesis a
+     * late copy may be written behind the notification. */
     bool mpl_hold;
-    /* Section 5, last row: nothing is begun while a packet that was sent again is unanswered. */
+    /* Nothing is begun while a packet that was sent again is unanswered. */
     bool serial_retransmission;
 };
 
@@ -97,7 +98,7 @@ struct lant_rdma_current {
     uint64_t first_at;    /* With `again`: when the packet's first copy left. */
 };
 
-/* A debug record (2.16). */
+/* A debug record. */
 struct lant_rdma_failure {
     uint64_t time;
     uint64_t source, destination; /* The packet's; the second is global. */
@@ -132,7 +133,7 @@ struct lant_rdma {
 
 void lant_rdma_init(struct lant_rdma *rdma, const struct lant_rdma_config *config);
 
-/* The packet lifetime, MPL in 2.12: no identifier is used again within it. */
+/* The packet lifetime, MPL: no identifier is used again within it. */
 uint64_t lant_rdma_packet_lifetime(const struct lant_rdma_config *config);
 
 /* For rdma_sender.c: the operation of the partial descriptor in progress fails. */

@@ -45,7 +45,7 @@ static void test_given_up(void **state)
     assert_idle();
 }
 
-/* 2.12: no copy leaves so late that its receiver may have forgotten the operation. A packet that
+/* No copy leaves so late that its receiver may have forgotten the operation. A packet that
  * waited longer behind other descriptors fails instead, by name. */
 static void test_too_late(void **state)
 {
@@ -196,7 +196,7 @@ static void test_segment_fails(void **state)
     assert_idle();
 }
 
-/* 9.G: with `mpl_hold` an operation whose copy is unanswered is complete when none can come. */
+/* With `mpl_hold` an operation whose copy is unanswered is complete when none can come. */
 static void test_hold(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void test_hold(void **state)
     }
 }
 
-/* Section 5, last row: one retransmission at a time, each waits for its answer. */
+/* One retransmission at a time, each waits for its answer. */
 static void test_serial(void **state)
 {
     (void)state;

@@ -401,7 +401,7 @@ static void push_packet(void)
     instance->bad[packet.footer.offset] += send_copy(&packet.footer, at, timeout);
 }
 
-/* 9.G: is a first copy of its packets still on its way? */
+/* Is a first copy of its packets still on its way? */
 static bool copies_left(uint32_t instance)
 {
     for (uint32_t i = 0; i < w.flight_count; i++) {

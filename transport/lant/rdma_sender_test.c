@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The flows of 4.6 to 4.8 and 4.11: what is sent, what is sent again, what is notified.
+ * Goal    The flow of each kind of operation: what is sent, what is sent again, what is notified.
  * Method  Cases by hand: the test is the DMA engine and the receiver. rdma_sender_random_test.c
  *         does the same by chance.
  */
 #include "transport/lant/test_sender.h"
 
-/* 4.6, LNI-45, LNI-53: pushed before any answer; told at 0; notified when that is acknowledged. */
+/* LNI-45, LNI-53: pushed before any answer; told at 0; notified when that is acknowledged. */
 static void test_unregistered(void **state)
 {
     (void)state;
@@ -51,7 +51,7 @@ static void test_unregistered(void **state)
     assert_idle();
 }
 
-/* 4.7: the last acknowledgement notifies; nobody is told. */
+/* A registered operation: the last acknowledgement notifies; nobody is told. */
 static void test_registered(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void test_threshold(void **state)
     }
 }
 
-/* 4.8, LNI-46, LNI-47: only the damaged packet again, after the descriptor in progress. */
+/* LNI-46, LNI-47: only the damaged packet again, after the descriptor in progress. */
 static void test_partial(void **state)
 {
     (void)state;
@@ -275,7 +275,7 @@ static void test_telling(void **state)
     assert_idle();
 }
 
-/* 4.11, LNI-68, LNI-70: a receiver is told of each segment, the program of all of them, when the
+/* LNI-68, LNI-70: a receiver is told of each segment, the program of all of them, when the
  * last to end has ended. */
 static void test_segments(void **state)
 {

@@ -184,7 +184,7 @@ static uint32_t notified_bytes(const struct lant_packet *packet)
     return (uint32_t)(packet->payload[0] >> 32);
 }
 
-/* 3.5: payload 63:32 bytes, 31:20 operation, 19:0 user tag. */
+/* Payload 63:32 bytes, 31:20 operation, 19:0 user tag. */
 static enum lant_rdma_target_verdict judge_notification(const struct lant_rdma_target *target,
                                                         uint64_t now,
                                                         const struct lant_packet *packet)
@@ -223,7 +223,7 @@ static void judge(const struct lant_rdma_target *target, uint64_t now,
 
 /* -- Applying -----------------------------------------------------------------------------------*/
 
-/* An answer repeats the footer of its packet (3.4). */
+/* An answer repeats the footer of its packet. */
 static void make_answer(const struct lant_rdma_target *target, const struct lant_footer *footer,
                         uint8_t priority, enum lant_response response, struct lant_packet *answer)
 {

@@ -15,7 +15,8 @@
  * Limits     Those of registration, escape, tombstones. LANT_ARRIVALS_HELD notifications of
  *            operations that were not registered wait for the local queue; of registered ones as
  *            many as there are rows.
- * Source     Lant 6.2; specification 2.10 to 2.13, 4.6, 4.7, 4.9, 4.10, 9.D to 9.G.
+ * Source     Lant 6.2. Our choice: what was complete is remembered for a while (tombstones.h), and
+ *            duplicates are acknowledged again.
  *
  * The flow: _on_packet says LANT_RDMA_TARGET_WRITE and fills in a write. The world writes the bytes
  * and gives the write back by _on_written, which makes the answer. So a packet is acknowledged, and
@@ -27,7 +28,7 @@
  * _next_released until there is none.
  *
  * `strict_thesis` is Lant 6.2 as it is printed: nothing is remembered of complete operations, and
- * duplicates are dropped without an answer, also those of active ones (9.D, 9.E).
+ * duplicates are dropped without an answer, also those of active ones.
  */
 #ifndef TRANSPORT_LANT_RDMA_TARGET_H
 #define TRANSPORT_LANT_RDMA_TARGET_H
@@ -39,7 +40,7 @@
 
 #define LANT_ARRIVALS_HELD 64u
 #define LANT_ARRIVALS_MAX  (LANT_REGISTRATIONS_MAX + LANT_ARRIVALS_HELD)
-#define LANT_RDMA_BYTES    (1u << 26) /* An operation has fewer (2.6). */
+#define LANT_RDMA_BYTES    (1u << 26) /* An operation has fewer. */
 
 struct lant_rdma_target_config {
     uint32_t node;               /* Our own. */
@@ -47,8 +48,8 @@ struct lant_rdma_target_config {
     uint16_t escapes;            /* Packets. */
     uint32_t tombstones;         /* Operations. */
     uint64_t escape_ticks;       /* T_esc: below the senders' timeout. */
-    uint64_t age_ticks;          /* (MAX_RETRY + 2) x timeout: then a sender is dead (2.11). */
-    uint64_t lifetime_ticks;     /* MPL: from then on no copy of a packet is on its way (2.12). */
+    uint64_t age_ticks;          /* (MAX_RETRY + 2) x timeout: then a sender is dead. */
+    uint64_t lifetime_ticks;     /* MPL: from then on no copy of a packet is on its way. */
     bool strict_thesis;          /* No tombstones, no second acknowledgements. */
     bool keyhole;                /* Somebody behind us puts keyhole packets into order. */
 };
@@ -90,7 +91,7 @@ struct lant_rdma_action {
     struct lant_rdma_write write;
 };
 
-/* A receive entry of a local queue (2.10). */
+/* A receive entry of a local queue. */
 struct lant_rdma_arrival {
     bool registered; /* RECV_REG, else RECV. */
     uint16_t row;    /* The target's own. */

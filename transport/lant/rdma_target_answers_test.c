@@ -74,7 +74,7 @@ static void test_answer(void **state)
     }
 }
 
-/* 2.16: damaged, but the footer is readable. */
+/* Damaged, but the footer is readable. */
 static void test_nack(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void test_nack(void **state)
     assert_int_equal(test.target.counters.nacks, COUNT_OF(ours));
 }
 
-/* LNI-65, 2.13: no entry, no escape, no filter; the notification comes with its packet, and only
+/* LNI-65: no entry, no escape, no filter; the notification comes with its packet, and only
  * with it (LNI-67). */
 static void test_unregistered(void **state)
 {
@@ -128,7 +128,7 @@ static void test_unregistered(void **state)
     assert_int_equal(arrival.tag, 77);
 }
 
-/* LNI-52, 9.F: a notification that comes twice is acknowledged twice, and delivered once. */
+/* LNI-52: a notification that comes twice is acknowledged twice, and delivered once. */
 static void test_notified_once(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void test_full_queue(void **state)
     assert_int_equal(notify(&operation), LANT_RDMA_TARGET_NOTIFIED);
 }
 
-/* 2.16, 3.8: memory that is not offered. */
+/* Memory that is not offered. */
 static void test_illegal(void **state)
 {
     (void)state;
@@ -292,7 +292,7 @@ static void test_inconsistent(void **state)
     bad = good, bad.header.payload = 2, assert_refused(&bad, LANT_RDMA_TARGET_INCONSISTENT);
 }
 
-/* 2.16, out-of-order destinations (4): refused, or told apart from memory. */
+/* Keyholes (Lant 4.4): refused, or told apart from memory. */
 static void test_keyhole(void **state)
 {
     (void)state;

@@ -2,8 +2,8 @@
  *
  * Goal    Many senders on a network that loses, doubles, damages and reorders: each operation is
  *         notified once, with all its bytes; nothing is written behind a notification; at the end
- *         nothing is known of anybody. Without the rings (strict_thesis) the hazards of 9.D, 9.E
- *         and 9.F happen.
+ *         nothing is known of anybody. Without the rings (strict_thesis) the hazards of the thesis
+ *         happen.
  * Method  A world of senders that do no more than send again after a timeout; buffers are used
  *         again as soon as both ends are done, so that a late packet does harm. Memory takes its
  *         time and has no order. Held against the data that were sent.
@@ -47,7 +47,7 @@ struct landing {
 enum phase {
     WAITS,
     SENDS,
-    IS_QUIET, /* All is acknowledged. 9.G: the notification waits until no copy is on its way. */
+    IS_QUIET, /* All is acknowledged. The notification waits until no copy is on its way. */
     NOTIFIES,
     DONE,
     FAILED,
@@ -448,9 +448,9 @@ static void test_network(void **state)
     assert_true(sums.counters.nacks > 20);
 }
 
-/* The same worlds as before. 9.D: senders fail though all has arrived. 9.E: a late copy of a first
- * packet is written behind the notification, and opens an entry that only its age ends. 9.F:
- * notified twice. */
+/* The same worlds as before. Senders fail though all has arrived; a late copy of a first packet is
+ * written behind the notification, and opens an entry that only its age ends; receivers are told
+ * twice. */
 static void test_strict_hazards(void **state)
 {
     (void)state;

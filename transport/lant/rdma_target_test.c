@@ -66,7 +66,7 @@ static void order_of(uint32_t which, uint32_t n, uint32_t *order)
     }
 }
 
-/* LNI-56, 4.9: up to 5 packets in every order; also LNI-57: what comes before the first packet is
+/* LNI-56: up to 5 packets in every order; also LNI-57: what comes before the first packet is
  * neither written nor acknowledged until then. */
 static void test_every_order(void **state)
 {
@@ -312,8 +312,8 @@ static void test_duplicate_complete(void **state)
     assert_int_equal(test_give_data(&test, &operation, 0), LANT_RDMA_TARGET_WRITE);
 }
 
-/* The hazards of the thesis without the rings: 9.D, no acknowledgement for a duplicate, so the
- * sender fails in vain; 9.E, a late first packet overwrites memory and opens an entry that nothing
+/* The hazards of the thesis without the rings: there is no acknowledgement for a duplicate, so the
+ * sender fails in vain; a late first packet overwrites memory and opens an entry that nothing
  * completes. */
 static void test_strict_thesis(void **state)
 {
@@ -413,7 +413,7 @@ static void test_age(void **state)
     assert_not_notified();
 }
 
-/* 2.12: an operation is known until its lifetime is over, whether its notification was taken or
+/* An operation is known until its lifetime is over, whether its notification was taken or
  * not; from then on the sender may use the identifier again, and the new operation is written. */
 static void test_notification_that_nobody_takes(void **state)
 {

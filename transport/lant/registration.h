@@ -13,7 +13,8 @@
  *            unused for longest.
  * Units      A bit of a mask is a packet of 512 bytes.
  * Limits     LANT_REGISTRATIONS_MAX rows of LANT_MASK_BITS_MAX bits. Nothing makes room.
- * Source     Lant 6.2.1; specification 2.11, 9.AQ.
+ * Source     Lant 6.2.1. The end of an operation follows from its number of packets, as there;
+ *            6.2.1.2 speaks of bytes, which no header has.
  *
  * Lant's mask has one bit a packet, and is marked when the packet goes to memory. Here that is the
  * mask `taken`; a second one, `written`, is marked when its bytes are there. A second copy that
@@ -28,7 +29,7 @@
 
 #include "transport/lant/operation_key.h"
 
-#define LANT_REGISTRATIONS     64u /* Default: 2.11. */
+#define LANT_REGISTRATIONS     64u /* Default: our choice. */
 #define LANT_REGISTRATIONS_MAX 1024u
 #define LANT_MASK_BITS         128u
 #define LANT_MASK_BITS_MAX     1024u
@@ -103,7 +104,7 @@ static inline const struct lant_row *lant_registrations_row(
 
 enum lant_mark lant_registrations_mark(const struct lant_registrations *registrations, uint32_t row,
                                        uint32_t packet);
-/* 64 bits of the mask as 2.11 has it: a one has come, or is no packet of the operation. */
+/* 64 bits of the mask as 6.2.1.2 has it: a one has come, or is no packet of the operation. */
 uint64_t lant_registrations_taken(const struct lant_registrations *registrations, uint32_t row,
                                   uint32_t word);
 /* The active row longest unused, or LANT_ROW_NONE. */
@@ -112,7 +113,7 @@ static inline uint32_t lant_registrations_oldest(const struct lant_registrations
     return registrations->oldest;
 }
 
-/* All bytes: from the number of packets and the last one's length (9.AQ). */
+/* All bytes: from the number of packets and the last one's length. */
 uint32_t lant_row_bytes(const struct lant_row *row);
 
 /* -- Telling ------------------------------------------------------------------------------------*/

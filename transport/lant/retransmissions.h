@@ -7,14 +7,14 @@
  * Outputs    The oldest.
  * Units      Offsets count packets of 512 bytes.
  * Limits     LANT_PARTIALS_MAX.
- * Source     Lant 5.2.3, Fig. 5.5; specification 2.8.
+ * Source     Lant 5.2.3, Fig. 5.5.
  *
- * 2.8 says that the depth is bounded by the rows of the transaction table. It is not: while a long
- * descriptor is pushed, no partial one is served, but the rows of failed packets carry new packets,
- * which fail as well. rdma_sender.h says what happens when it is full.
+ * The rows of the transaction table do not bound the depth: while a long descriptor is pushed, no
+ * partial one is served, but the rows of failed packets carry new packets, which fail as well.
+ * rdma_sender.h says what happens when it is full.
  *
- * 2.8 stores addresses, by which the engine finds the operation again. Two operations may read the
- * same range, so here the identifier finds it, and the operation has the addresses.
+ * The document finds the operation again by the address (5.2.3). Two operations may read the same
+ * range, so here the identifier finds it, and the operation has the addresses.
  */
 #ifndef TRANSPORT_LANT_RETRANSMISSIONS_H
 #define TRANSPORT_LANT_RETRANSMISSIONS_H

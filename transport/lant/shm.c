@@ -188,7 +188,7 @@ static void build_packet(const struct lant_shm *shm, uint32_t i, struct lant_pac
         .destination = lant_global_node(request->address),
         .type = request->store ? LANT_AW : LANT_AR,
         .payload = request->store,
-        .priority = 3, /* 3.1. */
+        .priority = 3, /* The most urgent: our choice. */
         .lock = request->lock,
         .address = lant_global_address(request->address),
         .strobe = request->strobe,

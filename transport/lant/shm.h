@@ -14,10 +14,11 @@
  * Limits     LANT_SHM_ROWS_MAX requests under way, LANT_SHM_PENDING_MAX more that wait for one to
  *            the same address, LANT_SHM_FENCES_MAX fences. A request that finds no place is held:
  *            the initiator presents it again.
- * Source     Lant 5.2.2, 6.1; specification 2.3, 2.4, 2.5, 2.12, 2.16; LNI-19..35, LNI-38.
+ * Source     Lant 4.1, 5.2.2, 6.1; LNI-19..35, LNI-38. Fences, which 4.1.4.1 asks for, are our
+ *            choice.
  *
  * After a store has failed, a copy of it may still be on its way, and may land after a later store
- * to the same address; the specification has no remedy, and a program that goes on regardless waits
+ * to the same address; there is no remedy, and a program that goes on regardless waits
  * for `lifetime` before.
  */
 #ifndef TRANSPORT_LANT_SHM_H
@@ -44,15 +45,14 @@ struct lant_shm_config {
     uint64_t timeout;      /* From the footer of a packet to its next attempt. */
     uint64_t timeout_most; /* No request's own is longer; 0: `timeout`. */
     /* A sequence number is not given again for this time. It is at least twice the targets'
-     * lifetime (shm_target.h): their lifetime may begin as late as with the last attempt. 2.12 says
-     * once the lifetime, which is too short. */
+     * lifetime (shm_target.h): their lifetime may begin as late as with the last attempt. */
     uint64_t lifetime;
     uint32_t sequences;      /* The number of sequence numbers, a power of two: LANT_SEQUENCES. */
     uint32_t first_sequence; /* After a restart, a number that peers do not remember. */
     uint64_t fake_data;      /* The data of a load that failed. */
 };
 
-/* Section 5, in cycles. */
+/* In cycles. */
 #define LANT_SHM_DEFAULTS                                                                          \
     ((struct lant_shm_config){.rows = 16,                                                          \
                               .pending = 64,                                                       \
@@ -75,7 +75,7 @@ struct lant_shm_request {
     uint8_t bus_id, protection;
     uint8_t atomic; /* enum lant_atomic: neither store nor lock, all 8 bytes, answered as a load. */
     bool store, lock;
-    bool accelerator; /* No CPU: 2.16. */
+    bool accelerator; /* No CPU: 4.1.3. */
 };
 
 /* -- The fate of requests -----------------------------------------------------------------------*/
@@ -152,7 +152,7 @@ struct lant_shm_queue {
     uint8_t rows[LANT_SHM_ROWS_MAX];
 };
 
-/* By priority (C1 of 2.1). */
+/* By priority (Table D.1). */
 enum lant_shm_queue_name {
     LANT_SHM_RESENDS,
     LANT_SHM_LOADS,

@@ -10,7 +10,7 @@
  * Limits     1, 2 or 4 bytes, or a multiple of 8 up to LANT_SHM_ACCESS_MAX; the address is a
  *            multiple of 1, 2, 4 or 8 accordingly. Any other access needs a program that does it
  *            byte by byte, as a bus does.
- * Source     Specification 2.3, issue 1; LNI-20, LNI-28.
+ * Source     Lant 5.2.2.1; LNI-20, LNI-28.
  */
 #ifndef TRANSPORT_LANT_SHM_ACCESS_H
 #define TRANSPORT_LANT_SHM_ACCESS_H

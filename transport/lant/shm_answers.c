@@ -57,7 +57,7 @@ static enum lant_shm_answer lant_shm_judge_answer(const struct lant_shm *shm,
     if (lant_response_is_nack((enum lant_response)footer->response)) {
         return judge_nack(shm, row, footer);
     }
-    /* Switches on the way may say NACK or DECERR (2.14, 2.15), but nothing else. */
+    /* Switches on the way may say NACK or DECERR, but nothing else. */
     if (footer->source != lant_global_node(row->request.address) &&
         footer->response != LANT_DECERR) {
         return LANT_SHM_ANSWER_FOREIGN;

@@ -8,14 +8,14 @@
  * Ownership  The state is struct lant_shm.
  * Units      Those of shm.h.
  * Limits     For transport/lant/shm*.c only.
- * Source     Specification 2.3 to 2.5.
+ * Source     Lant 5.2.2, 6.1.
  */
 #ifndef TRANSPORT_LANT_SHM_INTERNAL_H
 #define TRANSPORT_LANT_SHM_INTERNAL_H
 
 #include "transport/lant/shm.h"
 
-/* Two accesses with the same one are kept in order: 2.3, issue 2. */
+/* Two accesses with the same one are kept in order. */
 static inline uint64_t lant_shm_granule(const struct lant_shm_request *request)
 {
     return request->address >> 3;

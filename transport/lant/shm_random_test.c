@@ -3,7 +3,7 @@
  * Goal    On a network that loses, doubles, delays, overtakes and damages packets, programs see
  *         memory as if each had its own: the order of an address holds, each store is done exactly
  *         once, locks exclude, everything comes to an end, and nothing is left in any table.
- *         Without the memory of recent requests it is not so (Lant 4.5; 9.G).
+ *         Without the memory of recent requests it is not so (Lant 4.5).
  * Method  Two programs of requests by chance in the world of shm_world.h. The model is a flat
  *         memory for each program, changed when a request is taken; a counter under a lock that
  *         both programs increase; and a count of how often memory did each store.
@@ -357,7 +357,7 @@ static void test_failures(void **state)
     assert_true(failed > 500 && interrupts > 100);
 }
 
-/* Lant 4.5, 9.G: a store whose answer is late is sent again; its initiator goes on with the next
+/* Lant 4.5: a store whose answer is late is sent again; its initiator goes on with the next
  * store to the address as soon as that answer comes; and then the second copy of the first lands on
  * top. With seed 1 that happens, and with the same seed and the memory of recent requests it does
  * not. */

@@ -10,7 +10,7 @@
  * Time       Ticks of the caller's choice. All are remembered equally long.
  * Units      Sequences of 29 bits, by source.
  * Limits     LANT_SHM_RECENT_MAX. The oldest makes room: only protection is lost, and counted.
- * Source     Specification 2.12, 9.G (our choice; the thesis has none); LNI-39.
+ * Source     Our choice: the thesis has none. LNI-39.
  */
 #ifndef TRANSPORT_LANT_SHM_RECENT_H
 #define TRANSPORT_LANT_SHM_RECENT_H

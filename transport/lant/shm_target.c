@@ -19,7 +19,7 @@ static void lant_shm_target_check(const struct lant_shm_target *target)
 
 /* -- Answers ------------------------------------------------------------------------------------*/
 
-/* R has a flit of data unless it is a NACK (3.5). */
+/* R has a flit of data unless it is a NACK. */
 static void build_answer(uint32_t node, uint8_t request_type, const struct lant_footer *footer,
                          enum lant_response response, uint64_t data, struct lant_packet *answer)
 {

@@ -12,7 +12,8 @@
  * Time       Ticks of the caller's choice.
  * Units      Local addresses; a beat is the 8 bytes around its address.
  * Limits     A load that comes twice is simply done twice.
- * Source     Specification 2.2, 2.12, 2.16; LNI-14..18, LNI-36..40.
+ * Source     Lant 3.3.3, 4.1.4.2, 6.2.1.1 (nothing is written before its CRC is known); LNI-14..18,
+ *            LNI-36..40.
  *
  * A packet that is held must be presented again, unchanged, before any later packet of the same
  * input: nothing of it is remembered.
@@ -28,7 +29,7 @@
 struct lant_shm_target_config {
     uint32_t node;
     uint32_t recent;        /* Requests remembered, a power of two. */
-    uint64_t lifetime;      /* How long: a packet's attempts and its life in the network (2.12). */
+    uint64_t lifetime;      /* How long: a packet's attempts and its life in the network. */
     uint64_t lock_lifetime; /* How long an exclusive access may take. */
     bool strict_thesis;     /* Nothing is remembered: the hazard of the thesis, 4.5. */
 };

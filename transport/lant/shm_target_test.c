@@ -189,7 +189,7 @@ static void test_held(void **state)
 }
 
 /* A store that comes again is done once: while it is under way, afterwards, and until it is
- * forgotten; in the strict mode it is done again (9.G). */
+ * forgotten; in the strict mode it is done again. */
 static void test_repeated_store(void **state)
 {
     (void)state;
@@ -289,7 +289,7 @@ static void test_exclusive_error(void **state)
     expect_refusal(&rig, load, LANT_SLVERR);
 }
 
-/* 2.12: a sequence that is used again too early is taken for a duplicate. If the target forgets
+/* A sequence that is used again too early is taken for a duplicate. If the target forgets
  * after T, and met the request only with its last attempt, T after it was made, the sequence is
  * free after 2 T and not after T. */
 static void test_lifetime_twice(void **state)

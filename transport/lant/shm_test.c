@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    Rows, the order of an address, attempts and limits are as the specification has them.
+ * Goal    Rows, the order of an address, attempts and limits are as shm.h has them.
  * Method  Cases by hand, each with the number of its behaviour. Early acknowledgements and failures
  *         are in shm_early_test.c, random worlds in shm_random_test.c.
  */
@@ -289,7 +289,7 @@ static void test_answer_overtakes(void **state)
     }
 }
 
-/* LNI-38: LOCKED is an answer, which is not sent again; SLVERR and DECERR are, too (3.5). */
+/* LNI-38: LOCKED is an answer, which is not sent again; SLVERR and DECERR are, too. */
 static void test_final(void **state)
 {
     (void)state;
@@ -316,7 +316,7 @@ static void test_final(void **state)
 
 /* -- Limits -------------------------------------------------------------------------------------*/
 
-/* 2.12, LNI-93: of 16 sequences the 17th use waits until they are old. */
+/* LNI-93: of 16 sequences the 17th use waits until they are old. */
 static void test_sequences(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@
  * Time       Ticks of the caller's choice. All tombstones live equally long.
  * Units      Operations of 20 bits; packets of 512 bytes.
  * Limits     LANT_TOMBSTONES_MAX. The oldest makes room: only protection is lost, and counted.
- * Source     Specification 2.12, 9.D, 9.E, 9.F (all our choice; the thesis has none).
+ * Source     Our choice: the thesis has none.
  */
 #ifndef TRANSPORT_LANT_TOMBSTONES_H
 #define TRANSPORT_LANT_TOMBSTONES_H

@@ -24,7 +24,7 @@ static struct lant_buried registered(uint32_t source, uint32_t operation, uint64
         .source = source, .operation = operation, .base = base, .packets = packets};
 }
 
-/* 2.12: source, operation, base and number of packets; each packet's address, and no other. */
+/* Source, operation, base and number of packets; each packet's address, and no other. */
 static void test_what_is_known(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
  * Units      Offsets count packets of 512 bytes.
  * Limits     LANT_ROWS_MAX. A timer is set in constant time if timeouts are equal, else it passes
  *            those that end later.
- * Source     Lant 5.2.3, Table 5.1; specification 2.7; LNI-27, LNI-44, LNI-48.
+ * Source     Lant 5.2.3, Table 5.1; LNI-27, LNI-44, LNI-48.
  */
 #ifndef TRANSPORT_LANT_TRANSACTIONS_H
 #define TRANSPORT_LANT_TRANSACTIONS_H

@@ -230,7 +230,7 @@ static void take_segment(struct lant_work_queues *work, struct lant_work_operati
     const uint16_t at = work->large_ring[work->large_head];
     struct lant_parent *parent = &work->parents[at];
     const struct lant_descriptor *descriptor = &parent->work.descriptor;
-    /* `<=`: the last segment of a multiple of N has N bytes (9.R). */
+    /* `<=`: the last segment of a multiple of N has N bytes. */
     const bool last = parent->remaining <= parent->segment_bytes;
     const uint32_t bytes = last ? parent->remaining : parent->segment_bytes;
     *operation = (struct lant_work_operation){.source = parent->source,

@@ -8,15 +8,15 @@
  * Outputs    lant_work_next: one operation to issue; whether all segments of a transfer have ended.
  * Limits     LANT_WORKS_MAX transfers in each queue. A large transfer counts towards
  *            LANT_PARENTS_MAX until its notification is taken, not only until it has been issued.
- * Source     Lant 5.2.3.1, 6.3; specification 2.6, 2.9, 9.H, 9.R, 9.S; LNI-68..73.
+ * Source     Lant 3.3.4.2, 5.2.3.1, 6.3; LNI-68..73. The order of the queues is our choice.
  *
  * The order: of the two queues the one with the more urgent head if priorities are on, else by
  * turns; large transfers, first come, first served, when both are empty, whatever their priority.
  * Retransmissions go before all of these, which is the sender's affair (rdma_sender.h).
  *
- * A large transfer waits as long as the two queues are never empty (LNI-72): that is the order of
- * 2.9. `large_after` bounds the wait: a segment goes after that number of other operations. A less
- * urgent transfer waits for the more urgent ones without a bound.
+ * A large transfer waits as long as the two queues are never empty (LNI-72). `large_after` bounds
+ * the wait: a segment goes after that number of other operations. A less urgent transfer waits for
+ * the more urgent ones without a bound.
  */
 #ifndef TRANSPORT_LANT_WORK_QUEUES_H
 #define TRANSPORT_LANT_WORK_QUEUES_H

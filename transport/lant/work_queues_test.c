@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Goal    The order of 2.9; large transfers are cut rightly and end once; a full queue refuses;
- *         nobody waits without a bound who need not.
+ * Goal    The order of work_queues.h; large transfers are cut rightly and end once; a full queue
+ *         refuses; nobody waits without a bound who need not.
  * Method  Cases by hand; then submissions and ends by chance, held against a plain list of what
  *         was submitted.
  */
@@ -57,7 +57,7 @@ static void assert_none(void)
     assert_false(lant_work_next(&work, &operation));
 }
 
-/* 2.9: by turns, each queue in its order. */
+/* By turns, each queue in its order. */
 static void test_turns(void **state)
 {
     (void)state;

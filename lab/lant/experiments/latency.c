@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * How long one store and one transfer take over a line: Table 3.6 (rows A1 to A3, A6, A57).
+ * How long one store and one transfer take over a line: Table 3.6 (rows A1, A2, A6, A57).
  */
 #include "lab/lant/bench.h"
 
