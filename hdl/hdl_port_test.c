@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Each rule of the stream is noticed, by its name, with its time; the line takes the time
- *         that it takes; pauses, resets and bad frames do what they say (H2, H9, H10, H11).
+ *         that it takes; pauses, resets and bad frames do what they say.
  * Method  A bench drives the design's signals cycle by cycle.
  */
 #include <setjmp.h>
@@ -141,7 +141,7 @@ static void test_frames(void **state)
     }
 }
 
-/* H2: a last beat that leaves bytes out, one without bytes, a part of another beat. The frame is
+/* A last beat that leaves bytes out, one without bytes, a part of another beat. The frame is
  * not delivered, the next one is. */
 static void test_keep(void **state)
 {
@@ -170,7 +170,7 @@ static void test_keep(void **state)
     }
 }
 
-/* H2, FER-121: while ready is low, a beat is withdrawn, and changes in each of its signals. */
+/* FER-121: while ready is low, a beat is withdrawn, and changes in each of its signals. */
 static void test_waiting(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void test_waiting(void **state)
     assert_int_equal(hdl_port_counters(bench.port)->rules[HDL_UNSTABLE], 0);
 }
 
-/* H2: valid in reset, from its second edge on. H11, FER-125: the frame in progress is lost and
+/* Valid in reset, from its second edge on. FER-125: the frame in progress is lost and
  * counted, in both directions. */
 static void test_reset(void **state)
 {
@@ -247,7 +247,7 @@ static void test_late(void **state)
     assert_true(hdl_port_pull(bench.port, &frame)); /* It was a warning. */
 }
 
-/* H11, FER-122, FER-124: frames that are too long or that the design calls bad: each is counted
+/* FER-122, FER-124: frames that are too long or that the design calls bad: each is counted
  * and not delivered, and the good ones between them are. */
 static void test_bad_frames(void **state)
 {
@@ -311,7 +311,7 @@ static double rate_of(const struct hdl_port_config *config, uint32_t bytes)
     return 8e3 * FRAMES * bytes / (double)(frame.at_ps - first_ps);
 }
 
-/* H9, FER-128: 1,514 bytes of stream take 1,538 on the line; 60 take 84; a line that is twice as
+/* FER-128: 1,514 bytes of stream take 1,538 on the line; 60 take 84; a line that is twice as
  * slow. */
 static void test_line(void **state)
 {
@@ -437,7 +437,7 @@ static uint64_t begun_until(uint64_t until_ps)
     return hdl_port_counters(bench.port)->sent_frames - before;
 }
 
-/* H18: the wave shows the numbers that frames have in captures. */
+/* The wave shows the numbers that frames have in captures. */
 static void test_numbers(void **state)
 {
     (void)state;
@@ -496,7 +496,7 @@ static void pause(uint32_t class, uint32_t quanta, uint64_t at_ps)
     assert_true(hdl_port_pause(bench.port, &asked));
 }
 
-/* H10, FER-126: a pause of 100 quanta at 10 Gb/s holds frames back for 5.12 us, and no longer; a
+/* FER-126: a pause of 100 quanta at 10 Gb/s holds frames back for 5.12 us, and no longer; a
  * class that the port does not heed holds nothing back, but its wire tells. */
 static void test_pause(void **state)
 {
