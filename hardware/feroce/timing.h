@@ -7,7 +7,7 @@
  * Units      Bytes, also for widths. A frame goes from the destination MAC to the ICRC.
  * Limits     A server has one packet at a time; what waits is the world's.
  * Source     RTL2026 (wire/feroce.h), whose states we counted; IEEE 802.3 (overheads of a frame).
- *            What a memory write and a request take is our choice.
+ *            The cycles of a memory write and of a request are our choice.
  */
 #ifndef HARDWARE_FEROCE_TIMING_H
 #define HARDWARE_FEROCE_TIMING_H
@@ -22,7 +22,7 @@
 #define FEROCE_LINE_BYTES_MIN  64u   /* A frame with its FCS is never shorter on the line. */
 #define FEROCE_LINE_GAP_BYTES  20u   /* Preamble 8, gap 12. */
 #define FEROCE_QUEUE_BYTES     8192u /* Room of a queue for whole packets. */
-#define FEROCE_STORE_CYCLES    2u    /* Memory write, beside the words (OC). */
+#define FEROCE_STORE_CYCLES    2u    /* Memory write, beside the words. */
 #define FEROCE_REWIND_CYCLES   2u    /* A visit that sets RD back. */
 #define FEROCE_GENERATE_CYCLES 2u    /* A message, beside its words. */
 

@@ -211,7 +211,7 @@ static void look(struct lant_device *device, uint64_t address)
     }
 }
 
-/* Whatever goes wrong with the transfer, no word of the work is there before all data is. */
+/* No word of the work is there before all data is, whatever goes wrong with the transfer. */
 static void test_order(void **state)
 {
     (void)state;

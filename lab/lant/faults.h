@@ -51,7 +51,7 @@ struct lant_fault_pair {
     bool goes_back[LANT_ROWS_MAX]; /* By row: whatever the answer is, the packet failed. */
 };
 
-/* The probability, in 2^32nds, that one of so many bits is wrong. */
+/* The probability, in 2^32nds, that one of `bits` bits is wrong. */
 uint64_t lant_fault_threshold(double bit_error_rate, uint32_t bits);
 
 void lant_fault_pair_open(struct lant_fault_pair *pair,
