@@ -9,9 +9,8 @@
  * A unit that writes has `NAME_next_write`, which the world pulls when memory takes a word, and
  * `NAME_on_write_response`, for memory's answer to each burst, in the order of the bursts.
  *
- * Source: Xirouchakis 5.3.2, 5.3.3, 6.1. The document says that a fault answers
- * with 2 or 3, and names faults and decode errors apart: that 2 is the one and 3 the other is our
- * choice.
+ * Source: Xirouchakis 5.3.2, 5.3.3, 5.3.4, 6.1. The document says that a fault answers with 2 or 3,
+ * and tells faults from decode errors: that 2 is the one and 3 the other is our choice.
  */
 #ifndef HARDWARE_EXANEST_AXI_H
 #define HARDWARE_EXANEST_AXI_H

@@ -8,7 +8,7 @@
 
 /* -- Parameters ---------------------------------------------------------------------------------*/
 
-/* All our choice. The 12 reads follow from it: a request has three words (wire/exanest.h). */
+/* All our choice; the 12 reads follow from the three words of a request (wire/exanest.h). */
 struct exanest_firmware_config exanest_firmware_defaults(void)
 {
     return (struct exanest_firmware_config){

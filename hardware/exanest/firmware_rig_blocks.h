@@ -59,7 +59,7 @@ struct rig_transfer {
     uint32_t channel;         /* A write's: page * 64 + channel. */
     uint32_t served;          /* Times that its first line was cut: 1, also if asked twice. */
     uint32_t delivered;       /* Lines of which all arrived. */
-    uint32_t notified, again; /* Notifications; how many more lost answers allow. */
+    uint32_t notified, again; /* Notifications; how many more there may be. */
     uint16_t tid[RIG_LINES];
     uint8_t sent[RIG_LINES]; /* Instances. */
     bool arrived[RIG_LINES];

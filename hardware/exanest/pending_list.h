@@ -14,7 +14,7 @@
  * Units      Byte addresses; words of 128 bits with a strobe bit for each byte.
  * Limits     One write and one read at a time, single accesses only: a burst is answered with an
  *            error. A strobe enables whole lanes of 32 bits.
- * Source     Xirouchakis 5.2, 5.3.1.1, 5.3.1.2. Where these contradict: W3 starts a transaction
+ * Source     Xirouchakis 5.2, 5.3.1.1, 5.3.1.2. Where these differ: W3 starts a transaction
  *            (5.3.1.1), not W4 (5.2); a control packet's place has 16 bytes (5.2), and 32 (5.3.1.2)
  *            is an option. The transitions of the state machines are our choice.
  *

@@ -61,7 +61,7 @@
 
 /* Defaults, all our choice. */
 #define EXANEST_ROUTER_LATENCY     120u /* Cycles: L_rtr. */
-#define EXANEST_ROUTER_GAP         4u   /* Cycles: g_rtr, fitted to the 7.9 Gb/s of 7. */
+#define EXANEST_ROUTER_GAP         4u   /* Cycles: g_rtr, fitted to 7.9 Gb/s (7). */
 #define EXANEST_ROUTER_WORD        192u /* Hundredths: 12.8 ns, a word at 10 Gb/s. */
 #define EXANEST_ROUTER_LOCAL_SLOTS 8u
 /* Until a credit comes back: 120 cycles in the router, 35 a packet, twice a wire of 63, rounded up
