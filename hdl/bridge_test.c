@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A frame of a design becomes a datagram, is answered, or is dropped by name; a datagram
- *         becomes a frame whose headers and ICRC agree, whatever its sender's identification was
- *         (H19). ARP and echo are answered (FER-138, FER-157), wrong ICRCs are told with the found
- *         and the expected one (FER-139), and ICRCs that leave are right for identification 0
- *         (FER-140).
+ *         becomes a frame whose headers and ICRC agree, whatever its sender's
+ *         identification was. ARP and echo are answered (FER-138, FER-157), wrong ICRCs are told
+ *         with the found and the expected one (FER-139), and ICRCs that leave are right for
+ *         identification 0 (FER-140).
  * Method  The frames are laid out byte by byte here, with an ICRC that is divided bit by bit. Every
  *         bit of a good frame is flipped, every length of it is tried, and each verdict has a frame
  *         that gets it.
@@ -468,7 +468,7 @@ static void test_echo(void **state)
 
 /* -- Datagrams that come ------------------------------------------------------------------------*/
 
-/* H19: of every identification that a peer may have had. */
+/* A datagram of every identification that a peer may have had. */
 static void test_comes(void **state)
 {
     (void)state;

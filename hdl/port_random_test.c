@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Whatever the width, the pattern of ready and of valid, and the lengths of frames: every
- *         frame arrives on the other side, once, in order, with every byte; the port breaks no rule
- *         (H1). FER-118, FER-120, FER-121.
+ *         frame arrives on the other side, once, in order, with every byte; the port breaks no
+ *         rule. FER-118, FER-120, FER-121.
  * Method  Random frames both ways, through a design that is a second, plain reading of the rules:
  *         it sends what it has and keeps what it gets. A cut of one byte's keep must be found.
  */
@@ -248,7 +248,7 @@ static void test_random(void **state)
     }
 }
 
-/* H1: the test would notice one byte. */
+/* The test would notice one byte. */
 static void test_notices(void **state)
 {
     (void)state;
