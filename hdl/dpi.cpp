@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "hdl/dpi.h"
+#include "hdl/pair.h"
 #include "hdl/port.h"
 
 namespace {
@@ -66,6 +67,38 @@ void *nonic_attach(int number, int width)
         opening->refused |= handle->port == nullptr;
     }
     return handle;
+}
+
+void *nonic_attach_pair(int number)
+{
+    if (opening == nullptr) {
+        return new hdl_pair();
+    }
+    hdl_pair *pair = opening->host->attach_pair(opening->host->owner, static_cast<uint32_t>(number));
+    opening->refused |= pair == nullptr;
+    return pair != nullptr ? pair : new hdl_pair();
+}
+
+void nonic_pair_edge(void *handle, const svBitVecVal *local_qpn, const svBitVecVal *local_psn,
+                     const svBitVecVal *local_address, const svBitVecVal *local_rkey,
+                     svBit *connected, svBitVecVal *local_ip, svBitVecVal *peer_ip,
+                     svBitVecVal *peer_qpn, svBitVecVal *peer_psn, svBitVecVal *peer_address,
+                     svBitVecVal *peer_rkey, svBitVecVal *pmtu)
+{
+    hdl_pair *pair = static_cast<hdl_pair *>(handle);
+    pair->local.qpn = *local_qpn;
+    pair->local.psn = *local_psn;
+    pair->local.address = static_cast<uint64_t>(local_address[1]) << 32 | local_address[0];
+    pair->local.rkey = *local_rkey;
+    *connected = pair->connected;
+    *local_ip = pair->local.ip;
+    *peer_ip = pair->peer.ip;
+    *peer_qpn = pair->peer.qpn;
+    *peer_psn = pair->peer.psn;
+    peer_address[0] = static_cast<svBitVecVal>(pair->peer.address);
+    peer_address[1] = static_cast<svBitVecVal>(pair->peer.address >> 32);
+    *peer_rkey = pair->peer.rkey;
+    *pmtu = pair->pmtu;
 }
 
 #define NONIC_EDGE(W)                                                                              \

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define HDL_ABI           3
+#define HDL_ABI           4
 #define HDL_PORTS_MAX     16                /* Numbers of a design's ports are below it. */
 #define HDL_PERIOD_FS_MIN 2000              /* A clock has edges at whole ps. */
 #define HDL_MODEL_ENTRY   "nonic_hdl_model" /* The one symbol that a model exports. */
@@ -28,6 +28,7 @@ extern "C" {
 struct hdl_port;
 struct hdl_in;
 struct hdl_out;
+struct hdl_pair;
 struct hdl_model;
 
 struct hdl_host {
@@ -37,6 +38,8 @@ struct hdl_host {
     /* hdl_port_edge. */
     void (*edge)(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *in,
                  struct hdl_out *out);
+    /* A nonic_qp of the design, which writes and reads it at each edge; NULL: refused. */
+    struct hdl_pair *(*attach_pair)(void *owner, uint32_t number);
     /* The run cannot go on. */
     void (*fail)(void *owner, const char *why);
     uint64_t period_fs; /* The clock has it. */

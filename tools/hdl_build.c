@@ -35,6 +35,7 @@ static const char help[] =
     "  --simulator NAME verilator, or icarus: slow, but it knows X and Z (verilator)\n"
     "  --top MODULE     the top module (the name of the first file without its end)\n"
     "  -I DIR, -y DIR   where included files, and modules by their file's name, are looked for\n"
+    "                   (the first file's folder, too)\n"
     "  -G NAME=VALUE    a parameter of the top module\n"
     "  -o OUT           the shared object (MODULE.so); Icarus' is OUT.vvp, with OUT.vpi beside "
     "it\n";
@@ -122,6 +123,19 @@ static bool add_parameter(struct wishes *wishes, const char *text)
     return true;
 }
 
+/* Modules and included files beside the first file are found without being named. */
+static void look_beside(const char *file, struct words *options)
+{
+    static char folder[PATH_MAX], include[PATH_MAX + 2];
+    const char *slash = strrchr(file, '/');
+    snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - file) : 1,
+             slash != NULL ? file : ".");
+    snprintf(include, sizeof(include), "-I%s", folder);
+    add(options, "-y");
+    add(options, folder);
+    add(options, include);
+}
+
 static bool choose_simulator(struct wishes *wishes, const char *name)
 {
     wishes->icarus = strcmp(name, "icarus") == 0;
@@ -173,6 +187,7 @@ static bool read_options(int argc, char **argv, struct wishes *wishes)
         fprintf(stderr, "nonic: which files?\n%s", help);
         return false;
     }
+    look_beside(argv[optind], &wishes->options);
     return true;
 }
 
@@ -228,7 +243,7 @@ static int build_icarus(const struct wishes *wishes, const char *top, const char
     snprintf(parameters, sizeof(parameters), "-DNONIC_PARAMETERS=%s", wishes->parameters);
     snprintf(axis, sizeof(axis), "%s/nonic_axis.sv", glue);
     snprintf(clock, sizeof(clock), "%s/vpi_top.sv", glue);
-    const char *const always[] = {"iverilog", "-g2012", "-s", "nonic_top", "-o", out, name};
+    const char *const always[] = {"iverilog", "-g2012", "-Y.sv", "-s", "nonic_top", "-o", out, name};
     for (size_t i = 0; i < COUNT_OF(always); i++) {
         add(&words, always[i]);
     }
@@ -255,7 +270,7 @@ int hdl_build(int argc, char **argv)
 {
     char module[NAME_MAX], shared[PATH_MAX], absolute[2 * PATH_MAX], objects[2 * PATH_MAX + 8];
     char glue[PATH_MAX], root[PATH_MAX], flags[2 * PATH_MAX], here[PATH_MAX];
-    static char parts[3][PATH_MAX + 32];
+    static char parts[4][PATH_MAX + 32];
     struct wishes wishes = {0};
     if (!read_options(argc, argv, &wishes)) {
         return EXIT_USAGE;
@@ -296,7 +311,7 @@ int hdl_build(int argc, char **argv)
     for (int i = optind; i < argc; i++) {
         add(&words, argv[i]);
     }
-    static const char *const names[] = {"nonic_axis.sv", "verilator.cpp", "dpi.cpp"};
+    static const char *const names[] = {"nonic_axis.sv", "nonic_qp.sv", "verilator.cpp", "dpi.cpp"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         snprintf(parts[i], sizeof(parts[i]), "%s/%s", glue, names[i]);
         add(&words, parts[i]);

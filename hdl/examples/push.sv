@@ -18,7 +18,6 @@ module push #(
     input logic clk,
     input logic rst
 );
-    localparam logic [47:0] MAC      = 48'h0200_0000_0001;
     localparam logic [23:0] QPN      = 24'h100;
     localparam logic [15:0] CM_PORT  = 16'h4321, CM_FROM = 16'h8765, ROCE_FROM = 16'h8657, ROCE_PORT = 16'd4791;
     localparam logic [31:0] IMMEDIATE = 32'd12345678;
@@ -40,20 +39,10 @@ module push #(
     // -- The frame that came: its first 128 octets, the first one on the left -----------------------
 
     logic [1023:0] rx;
-    logic [4:0]    rx_beat;          // 16: the rest is not looked at
-    logic          rx_whole;
-
-    wire [63:0] rx_octets = {rx_data[7:0], rx_data[15:8], rx_data[23:16], rx_data[31:24],
-                             rx_data[39:32], rx_data[47:40], rx_data[55:48], rx_data[63:56]};
-    always_ff @(posedge clk) begin
-        rx_whole <= !rst && rx_valid && rx_last && !rx_user;
-        if (rst) rx_beat <= 0;
-        else if (rx_valid) begin
-            if (rx_beat == 0) rx <= {rx_octets, 960'h0};
-            else if (rx_beat < 16) rx[64 * (15 - int'(rx_beat[3:0])) +: 64] <= rx_octets;
-            rx_beat <= rx_last ? 0 : rx_beat == 16 ? 16 : rx_beat + 1;
-        end
-    end
+    logic [15:0]   rx_at;
+    logic          rx_whole, rx_icrc_right;
+    roce_receiver receiver (.clk, .rst, .rx_data, .rx_keep, .rx_valid, .rx_last, .rx_user, .rx_at, .whole(rx_whole),
+                            .icrc_right(rx_icrc_right), .octets(rx));
 
     function automatic logic [7:0] octet_at(input int i);
         return rx[8 * (127 - i) +: 8];
@@ -69,7 +58,7 @@ module push #(
     wire [15:0] rx_port  = half_at(36), rx_udp_bytes = half_at(38);
     wire        rx_udp   = rx_whole && half_at(12) == 16'h0800 && octet_at(14) == 8'h45 && octet_at(23) == 8'd17;
     wire        is_cm    = rx_udp && rx_port == CM_PORT && rx_udp_bytes == 72;
-    wire        is_ack   = rx_udp && rx_port == ROCE_PORT && rx_udp_bytes == 28 && rx_to == my_ip &&
+    wire        is_ack   = rx_udp && rx_port == ROCE_PORT && rx_udp_bytes == 28 && rx_icrc_right && rx_to == my_ip &&
                            octet_at(42) == 8'h11 && word_at(46) == {8'h0, QPN};
     wire [7:0]  order    = octet_at(93);
     wire [23:0] ack_psn  = 24'(word_at(50));
@@ -123,31 +112,7 @@ module push #(
     wire [31:0]  ahead    = {8'h0, ack_psn - (host_psn + acked[23:0])};  // packets behind the oldest
     wire [31:0]  under_way = sent - acked;
 
-    // -- The frame that goes: headers, then the pattern, then the ICRC ------------------------------
-
-    localparam int HEADERS = 42 + 64;
-    logic [8*HEADERS-1:0] header;    // what is left of it, the next octet on the left
-    logic [15:0]          header_bytes, frame_bytes, position, identification;
-    logic [31:0]          word, crc;
-    logic                 busy, has_icrc;
-
-    wire load = busy && (!tx_valid || tx_ready);
-    wire idle = !busy && (!tx_valid || tx_ready);
-
-    function automatic logic [15:0] ip_checksum(input logic [15:0] bytes, input logic [31:0] to);
-        logic [31:0] sum;
-        sum = 32'h4500 + 32'(bytes) + 32'(identification) + 32'h4000 + 32'h4011 +
-              32'(my_ip[31:16]) + 32'(my_ip[15:0]) + 32'(to[31:16]) + 32'(to[15:0]);
-        sum = 32'(sum[31:16]) + 32'(sum[15:0]);
-        return ~(sum[31:16] + sum[15:0]);
-    endfunction
-
-    // Ethernet, IPv4, UDP; `bytes` are those of the UDP payload.
-    function automatic logic [8*42-1:0] outer(input logic [15:0] bytes, from, to_port, input logic [31:0] to);
-        return {16'h0200, to, MAC, 16'h0800,
-                16'h4500, bytes + 16'd28, identification, 16'h4000, 16'h4011, ip_checksum(bytes + 16'd28, to), my_ip, to,
-                from, to_port, bytes + 16'd8, 16'h0};
-    endfunction
+    // -- The frame that goes: an answer to the host, or a packet ------------------------------------
 
     wire [31:0] bytes   = bytes_at(next);
     wire        first   = next.done == 0, last = next.done + bytes == length;
@@ -164,80 +129,28 @@ module push #(
     wire [8*64-1:0] answer = {cm_first, 8'h0, QPN, 64'h0, 64'h0, my_ip, 8'h0, host_qpn, 8'h0, host_psn,
                               host_rkey, host_address, host_ip, CM_PORT, 104'h0};
 
-    // One octet of CRC-32. Hardware would have a tree of XORs for a beat; this simulates faster.
-    logic [31:0] crc_table [0:255];
-    initial begin
-        for (int i = 0; i < 256; i++) begin
-            crc_table[i] = i;
-            for (int k = 0; k < 8; k++)
-                crc_table[i] = crc_table[i][0] ? (crc_table[i] >> 1) ^ 32'hedb88320 : crc_table[i] >> 1;
-        end
-    end
-
-    // Octets that the ICRC takes for ones: TOS, TTL, both checksums, and what switches may change.
-    function automatic logic masked(input logic [15:0] at);
-        return at == 15 || at == 22 || at == 24 || at == 25 || at == 40 || at == 41 || at == 46;
-    endfunction
-
-    logic [63:0] beat;
-    logic [7:0]  beat_keep;
-    logic [31:0] beat_crc;
+    logic        idle;
+    logic [31:0] word;               // the first one of the packet that goes
+    logic [15:0] payload_at;
+    logic [63:0] payload;
     always_comb begin
-        beat      = 0;
-        beat_keep = 0;
-        beat_crc  = crc;
         for (int j = 0; j < 8; j++) begin
-            logic [15:0] at, into;
+            logic [15:0] at;
             logic [31:0] value;
-            logic [7:0]  octet;
-            at    = position + 16'(j);
-            into  = at - header_bytes;
-            value = word + (32'(into) >> 2);
+            at    = payload_at + 16'(j);
+            value = word + (32'(at) >> 2);
             if (DOUBLED) value[31:16] = value[15:0];
-            octet = at < header_bytes ? header[8 * (HEADERS - 1 - j) +: 8] :
-                    !has_icrc || at >= frame_bytes - 4 ? ~beat_crc[8 * ((at - frame_bytes) & 16'd3) +: 8] :
-                    value[8 * (into & 16'd3) +: 8];
-            if (at < frame_bytes) begin
-                beat[8 * j +: 8] = octet;
-                beat_keep[j]     = 1;
-            end
-            if (at >= 14 && at < frame_bytes - 4)
-                beat_crc = (beat_crc >> 8) ^ crc_table[beat_crc[7:0] ^ (masked(at) ? 8'hff : octet)];
+            payload[8 * j +: 8] = value[8 * (at & 16'd3) +: 8];
         end
     end
+    always_ff @(posedge clk) if (idle) word <= next.word;
 
-    always_ff @(posedge clk) begin
-        if (rst) begin
-            busy           <= 0;
-            tx_valid       <= 0;
-            tx_last        <= 0;
-            identification <= 0;
-        end else begin
-            if (tx_ready) tx_valid <= 0;
-            if (load) begin
-                tx_data  <= beat;
-                tx_keep  <= beat_keep;
-                tx_valid <= 1;
-                tx_last  <= position + 8 >= frame_bytes;
-                busy     <= position + 8 < frame_bytes;
-                crc      <= beat_crc;
-                header   <= header << 64;
-                position <= position + 8;
-            end
-            if (idle && (cm_due || may_send)) begin
-                busy           <= 1;
-                position       <= 0;
-                identification <= identification + 1;
-                crc            <= 32'hdebb20e3;   // after eight octets of ones
-                word           <= next.word;
-                has_icrc       <= !cm_due;
-                header_bytes   <= cm_due ? 16'(HEADERS) : 16'd42 + inner;
-                frame_bytes    <= cm_due ? 16'(HEADERS) : 16'd42 + inner + bytes[15:0] + 16'd4;
-                header         <= cm_due ? {outer(16'd64, CM_FROM, host_port, host_ip), answer} :
-                                  {outer(inner + bytes[15:0] + 16'd4, ROCE_FROM, ROCE_PORT, host_ip), extended, 256'h0};
-            end
-        end
-    end
+    roce_sender sender (
+        .clk, .rst, .start(cm_due || may_send), .idle,
+        .from_ip(my_ip), .to_ip(host_ip), .from_port(cm_due ? CM_FROM : ROCE_FROM), .to_port(cm_due ? host_port : ROCE_PORT),
+        .header(cm_due ? answer : {extended, 256'h0}), .header_bytes(cm_due ? 16'd64 : inner),
+        .payload_bytes(cm_due ? 16'd0 : bytes[15:0]), .with_icrc(!cm_due), .payload_at, .payload,
+        .tx_data, .tx_keep, .tx_valid, .tx_last, .tx_ready);
 
     // -- Sending, sending again, acknowledgements ---------------------------------------------------
 

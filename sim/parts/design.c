@@ -35,6 +35,19 @@ static struct hdl_port *attach(void *owner, uint32_t number, uint32_t width_bits
     return design->ports[number];
 }
 
+static struct hdl_pair *attach_pair(void *owner, uint32_t number)
+{
+    struct sim_design *design = owner;
+    if (number >= HDL_PAIRS_MAX || design->pair_numbers >> number & 1) {
+        snprintf(design->error, sizeof(design->error),
+                 "%s has two queue pairs of number %u, or one beyond %d", design->config.ops->name,
+                 number, HDL_PAIRS_MAX - 1);
+        return NULL;
+    }
+    design->pair_numbers |= 1u << number;
+    return &design->pairs[number];
+}
+
 static void fail(void *owner, const char *why)
 {
     struct sim_design *design = owner;
@@ -135,6 +148,7 @@ bool sim_design_open(struct sim_design *design, struct sim *sim,
 {
     const struct hdl_host host = {.owner = design,
                                   .attach = attach,
+                                  .attach_pair = attach_pair,
                                   .edge = hdl_port_edge,
                                   .fail = fail,
                                   .period_fs = config->period_fs,

@@ -18,6 +18,7 @@
 #define SIM_PARTS_DESIGN_H
 
 #include "hdl/model.h"
+#include "hdl/pair.h"
 #include "hdl/port.h"
 #include "sim/kernel.h"
 #include "wire/pause.h"
@@ -47,6 +48,9 @@ struct sim_design {
     struct hdl_model *model;
     struct hdl_port *ports[SIM_DESIGN_PORTS_MAX]; /* NULL: the design has none of this number. */
     uint32_t port_count;                          /* Numbers are below it. */
+    /* Those of the design are in `pair_numbers`; `local.ip` and the peer's half are the world's. */
+    struct hdl_pair pairs[HDL_PAIRS_MAX];
+    uint32_t pair_numbers;
     uint64_t edges;
     struct sim_event edge;
     char error[160]; /* Not empty: it cannot be used, or the simulator has failed. */
