@@ -82,8 +82,8 @@ void *nonic_attach_pair(int number)
 void nonic_pair_edge(void *handle, const svBitVecVal *local_qpn, const svBitVecVal *local_psn,
                      const svBitVecVal *local_address, const svBitVecVal *local_rkey,
                      svBit *connected, svBitVecVal *local_ip, svBitVecVal *peer_ip,
-                     svBitVecVal *peer_qpn, svBitVecVal *peer_psn, svBitVecVal *peer_address,
-                     svBitVecVal *peer_rkey, svBitVecVal *pmtu)
+                     svBitVecVal *peer_qpn, svBitVecVal *peer_address, svBitVecVal *peer_rkey,
+                     svBitVecVal *send_psn, svBitVecVal *receive_psn, svBitVecVal *pmtu)
 {
     hdl_pair *pair = static_cast<hdl_pair *>(handle);
     pair->local.qpn = *local_qpn;
@@ -94,10 +94,11 @@ void nonic_pair_edge(void *handle, const svBitVecVal *local_qpn, const svBitVecV
     *local_ip = pair->local.ip;
     *peer_ip = pair->peer.ip;
     *peer_qpn = pair->peer.qpn;
-    *peer_psn = pair->peer.psn;
     peer_address[0] = static_cast<svBitVecVal>(pair->peer.address);
     peer_address[1] = static_cast<svBitVecVal>(pair->peer.address >> 32);
     *peer_rkey = pair->peer.rkey;
+    *send_psn = pair->send_psn;
+    *receive_psn = pair->receive_psn;
     *pmtu = pair->pmtu;
 }
 

@@ -35,8 +35,10 @@ struct hdl_half {
 struct hdl_pair {
     struct hdl_half local; /* The design writes it at each edge, but for its address. */
     struct hdl_half peer;
+    uint32_t send_psn;    /* The first one of the design, whoever chose it, */
+    uint32_t receive_psn; /* and of the peer. */
     uint32_t pmtu;
-    bool connected; /* The peer's half and the PMTU count. */
+    bool connected; /* All but `local` counts. */
 };
 
 /* "ip=127.0.0.1 qpn=0x11 psn=0x2 address=0x7f00 rkey=0x3", in any order, with spaces or commas in

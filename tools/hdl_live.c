@@ -19,6 +19,7 @@
 #include "sim/capture.h"
 #include "sim/parts/design.h"
 #include "tools/hdl.h"
+#include "tools/hdl_connect.h"
 #include "tools/hdl_design.h"
 #include "tools/nonic.h"
 #include "wire/feroce.h"
@@ -48,6 +49,11 @@ static const char help[] =
     "  --rate GBPS            of the line, in Gb/s (10); 0: the line takes no time\n"
     "  --seed N               of registers without reset (1)\n"
     "  --fault SPEC           a bad network, as nonic run --fault says it\n"
+    "  --connect WORDS|FILE   the peer of the design's nonic_qp: \"ip=127.0.0.1 qpn=0x11 psn=0\n"
+    "                         address=0 rkey=0\", or a file in which such a line is or will be\n"
+    "  --pingpong PORT        its peers are ibv_rc_pingpong programs, which ask at this TCP port\n"
+    "  --cm PORT              its peers are librdmacm programs, which connect to this port\n"
+    "  --pmtu BYTES           of --connect and --pingpong (1024)\n"
     "  --for SECONDS          ends after this time\n"
     "  --capture FILE.pcapng  the design's frames, both ways, with its own time\n" HDL_TRACE_HELP
     "  --strict               status 1 if the design breaks a rule of its stream, or has sent a "
@@ -63,6 +69,7 @@ struct wishes {
     double seconds;
     uint64_t hold_ps;
     uint32_t grant_ms;
+    struct hdl_connect_wishes connect;
 };
 
 struct live {
@@ -71,12 +78,14 @@ struct live {
     struct hdl_port *line; /* Port 0. */
     struct bridge bridge;
     struct hold hold;
+    bool connects;
+    struct hdl_connect connect;
     struct design_port *port;
     struct sim_capture *capture;
     struct design_arrival waiting; /* For room in the port, or for the design's MAC address. */
     bool has_waiting, has_asked;
     uint64_t asked_ps;
-    uint64_t beats, given, taken, elsewhere;
+    uint64_t beats, beats_received, given, taken, elsewhere;
     uint64_t sleeps, slept_ns;
 };
 
@@ -134,7 +143,9 @@ static bool knows_way(struct live *live, uint32_t peer_ip)
 static void take_arrival(struct live *live, const struct design_arrival *arrival)
 {
     hold_came(&live->hold, live->sim.now_ps);
-    if (bridge_come(&live->bridge, &arrival->datagram) == BRIDGE_CAME) {
+    if (bridge_come(&live->bridge, &arrival->datagram) == BRIDGE_CAME &&
+        !(live->connects &&
+          hdl_connect_takes(&live->connect, &arrival->datagram, clock_now()))) {
         if (arrival->corrupt) {
             live->bridge.frame[BRIDGE_HEADERS_BYTES + arrival->corrupt_bit / 8] ^=
                 (uint8_t)(1u << arrival->corrupt_bit % 8);
@@ -216,13 +227,35 @@ static void hold_clock(struct live *live, uint32_t grant_ms)
     }
 }
 
+/* A frame has come when the design has its last beat. */
 static void note_beats(struct live *live)
 {
     const struct hdl_counters *counters = hdl_port_counters(live->line);
     const uint64_t beats = counters->beats_sent + counters->beats_received;
-    if (beats != live->beats) {
-        live->beats = beats;
+    if (counters->beats_received != live->beats_received) {
+        live->beats_received = counters->beats_received;
+        hold_came(&live->hold, live->sim.now_ps);
+    } else if (beats != live->beats) {
         hold_moved(&live->hold, live->sim.now_ps);
+    }
+    live->beats = beats;
+}
+
+static void send_of_connect(struct live *live)
+{
+    struct inet_datagram datagram;
+    while (hdl_connect_next(&live->connect, &datagram)) {
+        design_port_send(live->port, &datagram, now_of(live));
+    }
+}
+
+static void look(struct live *live)
+{
+    (void)design_port_release(live->port, now_of(live));
+    take_arrivals(live);
+    if (live->connects) {
+        hdl_connect_turn(&live->connect, clock_now());
+        send_of_connect(live);
     }
 }
 
@@ -234,8 +267,7 @@ static void run(struct live *live, const struct wishes *wishes)
     while (!interrupted && sim_step(&live->sim)) {
         note_beats(live);
         if (live->design.edges % LOOK_EDGES == 0) {
-            (void)design_port_release(live->port, now_of(live));
-            take_arrivals(live);
+            look(live);
             if (instant_reached(clock_now(), end)) {
                 return;
             }
@@ -317,7 +349,16 @@ static bool open_design(struct live *live, const struct hdl_model_ops *ops,
         return false;
     }
     live->line = live->design.ports[0];
-    return true;
+    live->connects = hdl_connect_wanted(&wishes->connect);
+    if (!live->connects) {
+        return true;
+    }
+    if ((live->design.pair_numbers & 1) == 0) {
+        fprintf(stderr, "nonic: %s has no nonic_qp of number 0 to connect\n", ops->name);
+        return false;
+    }
+    live->design.pairs[0].local.ip = ntohl(wishes->ip.s_addr);
+    return hdl_connect_open(&live->connect, &live->design.pairs[0], &wishes->connect);
 }
 
 static bool open_port(struct live *live, const struct wishes *wishes)
@@ -367,6 +408,10 @@ static int live_with(const struct wishes *wishes, const char *path)
     (void)sigaction(SIGTERM, &action, NULL);
     announce(wishes, ops->name);
     run(&live, wishes);
+    if (live.connects) {
+        hdl_connect_close(&live.connect, clock_now());
+        send_of_connect(&live);
+    }
     const int status = conclude(&live, wishes);
     sim_design_close(&live.design);
     design_port_close(live.port);
@@ -416,19 +461,36 @@ static bool read_hold(const char *text, struct wishes *wishes)
     return true;
 }
 
-static bool read_port(const char *text, struct wishes *wishes)
+static bool read_port(const char *option, const char *text, uint16_t *port)
 {
     char *end;
     const unsigned long number = strtoul(text, &end, 0);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || number < 1 || number > UINT16_MAX) {
-        fprintf(stderr, "nonic: --port takes a UDP port, 1 to 65535, not '%s'\n", text);
+        fprintf(stderr, "nonic: --%s takes a port, 1 to 65535, not '%s'\n", option, text);
         return false;
     }
+    *port = (uint16_t)number;
+    return true;
+}
+
+static bool add_port(const char *text, struct wishes *wishes)
+{
     if (wishes->port_count == PORTS_MAX) {
         fprintf(stderr, "nonic: --port may be given %d times\n", PORTS_MAX - 2);
         return false;
     }
-    wishes->ports[wishes->port_count++] = (uint16_t)number;
+    return read_port("port", text, &wishes->ports[wishes->port_count++]);
+}
+
+static bool read_pmtu(const char *text, struct hdl_connect_wishes *wishes)
+{
+    char *end;
+    const unsigned long bytes = strtoul(text, &end, 10);
+    if (*end != '\0' || bytes < 256 || bytes > 4096 || (bytes & (bytes - 1)) != 0) {
+        fprintf(stderr, "nonic: --pmtu is 256, 512, 1024, 2048 or 4096, not '%s'\n", text);
+        return false;
+    }
+    wishes->pmtu = (uint32_t)bytes;
     return true;
 }
 
@@ -443,7 +505,11 @@ static bool read_option(int option, struct wishes *wishes)
         fprintf(stderr, "nonic: --address takes an IPv4 address of this machine, not '%s'\n",
                 optarg);
         return false;
-    case 'P': return read_port(optarg, wishes);
+    case 'P': return add_port(optarg, wishes);
+    case 'C': wishes->connect.words = optarg; return true;
+    case 'p': return read_port("pingpong", optarg, &wishes->connect.pingpong_port);
+    case 'm': return read_port("cm", optarg, &wishes->connect.cm_port);
+    case 'u': return read_pmtu(optarg, &wishes->connect);
     case 'H': return read_hold(optarg, wishes);
     case 'F': return hdl_read_number("for", optarg, 0.001, 1e9, &wishes->seconds);
     case 'f': wishes->fault = optarg; return true;
@@ -460,12 +526,17 @@ int hdl_live(int argc, char **argv)
                                             {"fault", required_argument, NULL, 'f'},
                                             {"for", required_argument, NULL, 'F'},
                                             {"capture", required_argument, NULL, 'c'},
+                                            {"connect", required_argument, NULL, 'C'},
+                                            {"pingpong", required_argument, NULL, 'p'},
+                                            {"cm", required_argument, NULL, 'm'},
+                                            {"pmtu", required_argument, NULL, 'u'},
                                             HDL_OPTIONS};
     struct wishes wishes = {.plain = hdl_plain_wishes,
                             .ports = {ROCE_UDP_PORT, FEROCE_PORT_CM},
                             .port_count = 2,
                             .hold_ps = 5000000,
-                            .grant_ms = 50};
+                            .grant_ms = 50,
+                            .connect = {.pmtu = 1024}};
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (option == 'h') {
@@ -478,6 +549,12 @@ int hdl_live(int argc, char **argv)
     }
     if (argc - optind != 1 || wishes.address == NULL) {
         fprintf(stderr, "nonic: a design and --address are needed\n%s", help);
+        return EXIT_USAGE;
+    }
+    if ((wishes.connect.words != NULL) + (wishes.connect.pingpong_port != 0) +
+            (wishes.connect.cm_port != 0) >
+        1) {
+        fprintf(stderr, "nonic: --connect, --pingpong or --cm, one of them\n");
         return EXIT_USAGE;
     }
     return live_with(&wishes, argv[optind]);

@@ -35,13 +35,12 @@ module pong #(
 
     logic        connected;
     logic [31:0] my_ip, peer_ip, peer_rkey;
-    logic [23:0] peer_qpn, peer_psn;
+    logic [23:0] peer_qpn, send_psn, receive_psn;
     logic [63:0] peer_address;
     logic [15:0] pmtu;
-    localparam logic [23:0] MY_PSN = 24'hfffff0;             // the first one that we send
     nonic_qp #(.NUMBER(0)) connection (
-        .clk, .rst, .local_qpn(24'(QPN)), .local_psn(MY_PSN), .local_address(64'h0), .local_rkey(32'h0),
-        .connected, .local_ip(my_ip), .peer_ip, .peer_qpn, .peer_psn, .peer_address, .peer_rkey, .pmtu);
+        .clk, .rst, .local_qpn(24'(QPN)), .local_psn(24'hfffff0), .local_address(64'h0), .local_rkey(32'h0),
+        .connected, .local_ip(my_ip), .peer_ip, .peer_qpn, .peer_address, .peer_rkey, .send_psn, .receive_psn, .pmtu);
 
     // -- The packet that came -----------------------------------------------------------------------
 
@@ -217,8 +216,8 @@ module pong #(
         if (rst || !connected) begin
             {in, out, whole, under_way, answer_due, has_refused, dead} <= 0;
             {acked, next, reached, timer, rnr, retries, messages} <= 0;
-            expected    <= peer_psn;
-            message_psn <= MY_PSN;
+            expected    <= receive_psn;
+            message_psn <= send_psn;
         end
     end
 endmodule
