@@ -32,9 +32,9 @@ struct manager {
     struct cm_connection *current; /* NULL: none. */
     struct hdl_pair *pair;         /* local.ip is the address that peers know. */
     uint64_t service_id;
-    uint32_t psn;      /* The next one of QP 1. */
-    uint64_t no_mad;   /* Datagrams to QP 1 that are no UD SEND with its Q_Key and a MAD. */
-    uint64_t refused;  /* Requests. */
+    uint32_t psn;     /* The next one of QP 1. */
+    uint64_t no_mad;  /* Datagrams to QP 1 that are no UD SEND with its Q_Key and a MAD. */
+    uint64_t refused; /* Requests. */
     uint8_t packet[ROCE_BTH_BYTES + ROCE_DETH_BYTES + CM_MAD_BYTES + ROCE_ICRC_BYTES];
 };
 

@@ -47,8 +47,7 @@ static void gid_of(uint32_t ip, uint8_t gid[16])
 static void rig_init(struct rig *rig)
 {
     memset(rig, 0, sizeof(*rig));
-    rig->pair.local =
-        (struct hdl_half){.ip = DESIGN_IP, .qpn = 0x100, .psn = 0xabcdef, .rkey = 7};
+    rig->pair.local = (struct hdl_half){.ip = DESIGN_IP, .qpn = 0x100, .psn = 0xabcdef, .rkey = 7};
     manager_init(&rig->manager, &rig->pair, PORT, 3);
     cm_init(&rig->peer, 4, 0, 5);
     cm_connection_init(&rig->connection);
@@ -214,7 +213,7 @@ static void connects_and_ends(void **state)
         talk(&rig, 1);
         assert_false(rig.pair.connected);
         assert_int_equal(rig.heard, CM_EVENT_DISCONNECTED);
-        part(&rig); /* What is over is forgotten. */
+        part(&rig); /* A connection that is over is forgotten. */
     }
     assert_int_equal(rig.manager.refused, 0);
 }

@@ -48,7 +48,7 @@ static void words_of_a_person(void **state)
     assert_true(half.address == UINT64_MAX && half.rkey == UINT32_MAX && half.qpn == 0xffffff);
 }
 
-/* What is wrong is told, and the half stays as it was. */
+/* The wrong word is told, and the half stays as it was. */
 static void words_that_are_wrong(void **state)
 {
     static const struct {
@@ -85,14 +85,12 @@ static void message_of_pingpong(void **state)
     char message[PAIR_PINGPONG_BYTES];
     struct hdl_half half;
     (void)state;
-    assert_true(
-        pair_read_pingpong("0000:0001a3:5c0bDE:00000000000000000000ffff7f000001", &half));
+    assert_true(pair_read_pingpong("0000:0001a3:5c0bDE:00000000000000000000ffff7f000001", &half));
     const struct hdl_half expected = {.ip = 0x7f000001, .qpn = 0x1a3, .psn = 0x5c0bde};
     assert_half_equal(&half, &expected);
     pair_pingpong(&half, message);
     assert_string_equal(message, "0000:0001a3:5c0bde:00000000000000000000ffff7f000001");
-    assert_false(
-        pair_read_pingpong("0000:0001a3:5c0bde:fe80000000000000021122fffe334455", &half));
+    assert_false(pair_read_pingpong("0000:0001a3:5c0bde:fe80000000000000021122fffe334455", &half));
 }
 
 static void texts_are_read_back(void **state)

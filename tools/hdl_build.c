@@ -243,7 +243,8 @@ static int build_icarus(const struct wishes *wishes, const char *top, const char
     snprintf(parameters, sizeof(parameters), "-DNONIC_PARAMETERS=%s", wishes->parameters);
     snprintf(axis, sizeof(axis), "%s/nonic_axis.sv", glue);
     snprintf(clock, sizeof(clock), "%s/vpi_top.sv", glue);
-    const char *const always[] = {"iverilog", "-g2012", "-Y.sv", "-s", "nonic_top", "-o", out, name};
+    const char *const always[] = {"iverilog",  "-g2012", "-Y.sv", "-s",
+                                  "nonic_top", "-o",     out,     name};
     for (size_t i = 0; i < COUNT_OF(always); i++) {
         add(&words, always[i]);
     }

@@ -12,11 +12,11 @@
 #include "drivers/system/local_socket.h"
 #include "transport/ibta/rdma_cm.h"
 
-#define LINE_BYTES     256
-#define LOOK_NS        UINT64_C(10000000)    /* A file is looked into this often. */
-#define PATIENCE_NS    UINT64_C(10000000000) /* A client that says nothing is given up then. */
-#define DONE_BYTES     5                     /* "done", ibv_rc_pingpong's last word. */
-#define CLIENTS_WAIT   8
+#define LINE_BYTES   256
+#define LOOK_NS      UINT64_C(10000000)    /* A file is looked into this often. */
+#define PATIENCE_NS  UINT64_C(10000000000) /* A client that says nothing is given up then. */
+#define DONE_BYTES   5                     /* "done", ibv_rc_pingpong's last word. */
+#define CLIENTS_WAIT 8
 
 static bool complain(const char *what, const char *why)
 {
@@ -97,8 +97,7 @@ static void leave_client(struct hdl_connect *connect)
 /* A new client takes the place of the connection that there was. */
 static void accept_client(struct hdl_connect *connect, struct instant now)
 {
-    connect->client =
-        accept4(connect->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    connect->client = accept4(connect->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (connect->client >= 0) {
         connect->pair->connected = false;
         connect->accepted = now;

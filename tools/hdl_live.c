@@ -144,8 +144,7 @@ static void take_arrival(struct live *live, const struct design_arrival *arrival
 {
     hold_came(&live->hold, live->sim.now_ps);
     if (bridge_come(&live->bridge, &arrival->datagram) == BRIDGE_CAME &&
-        !(live->connects &&
-          hdl_connect_takes(&live->connect, &arrival->datagram, clock_now()))) {
+        !(live->connects && hdl_connect_takes(&live->connect, &arrival->datagram, clock_now()))) {
         if (arrival->corrupt) {
             live->bridge.frame[BRIDGE_HEADERS_BYTES + arrival->corrupt_bit / 8] ^=
                 (uint8_t)(1u << arrival->corrupt_bit % 8);

@@ -34,7 +34,8 @@ _nonic_options() {
     'hdl compare') echo --frames ;;
     'hdl lab') echo --messages=number --bytes=number --write --loss=number --rate=number --period=number --seed=number \
         --patience=number --set=word --capture=file --trace=file --trace-from=number --trace-for=number --strict ;;
-    'hdl live') echo --address=address --port=number --hold=word --period=number --rate=number --seed=number --fault=fault \
+    'hdl live') echo --address=address --port=number --hold=word --connect=file --pingpong=number --cm=number --pmtu=number \
+        --period=number --rate=number --seed=number --fault=fault \
         --for=number --capture=file --trace=file --trace-from=number --trace-for=number --strict ;;
     'hdl replay') echo -o=file --compare=file --period=number --rate=number --linger=number --lookahead=number --ready=number \
         --gap=number \
