@@ -14,6 +14,7 @@
 #include "drivers/share.h"
 #include "drivers/system/descriptor.h"
 #include "drivers/system/local_socket.h"
+#include "drivers/system/shortage.h"
 #include "drivers/system/socket_address.h"
 #include "drivers/system/system.h"
 #include "drivers/system/user.h"
@@ -174,8 +175,11 @@ int services_dial(const struct service_name *name, uid_t *user)
     const int fd =
         descriptor_own(system_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0) {
+        errno = 0;
         *user = local_user(fd);
-        return fd;
+        if (*user != USER_UNKNOWN || !shortage_is(errno)) {
+            return fd;
+        }
     }
     descriptor_close(fd);
     return -1;

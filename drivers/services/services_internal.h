@@ -62,7 +62,8 @@ enum scope services_door(const uint8_t address[16]);
 struct service_name services_name(enum scope scope, uint16_t port_space, const uint8_t address[16],
                                   uint16_t port);
 
-/* Connects without waiting; `user`, who may be USER_UNKNOWN, has the name. -1 with errno. */
+/* Connects without waiting; `user`, who may be USER_UNKNOWN, has the name. -1 with errno: nobody,
+ * or the kernel could not tell who just now. */
 MUST_USE int services_dial(const struct service_name *name, uid_t *user);
 
 /* From now on `fd` ends a wait for services->fd as well; `what` names it. */

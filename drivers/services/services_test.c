@@ -24,6 +24,7 @@
 #include "drivers/services/services_internal.h"
 #include "drivers/system/descriptor.h"
 #include "drivers/system/local_socket.h"
+#include "drivers/system/user.h"
 
 #define PORT        7000
 #define SECOND      UINT64_C(1000000000)
@@ -473,6 +474,51 @@ static void reap(struct child *child)
     assert_int_equal(waitpid(child->pid, &status, 0), child->pid);
 }
 
+/* The kernel cannot tell who is at the other end, for want of memory. */
+uid_t __real_local_user(int socket);
+uid_t __wrap_local_user(int socket);
+
+static bool nobody_told;
+
+uid_t __wrap_local_user(int socket)
+{
+    errno = nobody_told ? ENOBUFS : errno;
+    return nobody_told ? USER_UNKNOWN : __real_local_user(socket);
+}
+
+/* That is no reason to call a port taken, or to believe that nobody has it. */
+static void test_user_not_told(void **state)
+{
+    (void)state;
+    struct services *services = open_services(1);
+    struct service *service;
+    struct child owner = start_owner_of(here4, 0, 9, true);
+    nobody_told = true;
+    assert_int_equal(claim(services, there4, PORT, &service), ENOBUFS);
+    nobody_told = false;
+    assert_int_equal(claim(services, there4, PORT, &service), 0);
+    int context = 0;
+    struct service_owner found;
+    void *whose;
+    bool is_there = false;
+    nobody_told = true;
+    assert_int_equal(services_find(services, space, here4, PORT, (struct instant){1}, &context),
+                     SERVICE_ASKED);
+    assert_false(services_next_answer(services, &whose, &is_there, &found));
+    nobody_told = false;
+    for (int ms = 1; !services_next_answer(services, &whose, &is_there, &found); ms++) {
+        struct pollfd wait = {.fd = services->fd, .events = POLLIN};
+        poll(&wait, 1, 1);
+        services_on_time(services, (struct instant){UINT64_C(1000000) * (uint64_t)ms});
+        services_serve(services);
+        assert_true(ms < PATIENCE_MS);
+    }
+    assert_true(is_there);
+    assert_int_equal(found.gid.bytes[15], 9);
+    reap(&owner);
+    close_services(services);
+}
+
 static void test_owner_in_another_process(void **state)
 {
     (void)state;
@@ -888,6 +934,7 @@ int main(void)
         cmocka_unit_test(test_forget),
         cmocka_unit_test(test_many_questions),
         cmocka_unit_test(test_no_descriptors),
+        cmocka_unit_test(test_user_not_told),
         cmocka_unit_test(test_owner_in_another_process),
         cmocka_unit_test(test_owners_of_one_address_each),
         cmocka_unit_test(test_holder_stopped),
