@@ -4,7 +4,8 @@
  *
  * Purpose    A program of librdmacm connects to an address and a port. The manager is QP 1 of that
  *            address: it agrees, and gives the peer's half of the connection to the design.
- * Inputs     Datagrams to QP 1, whose ICRC is right and whose other bytes may be anything; the time.
+ * Inputs     Datagrams to QP 1, whose ICRC is right, and whose other bytes may be anything; the
+ *            time.
  * Outputs    Datagrams to send, with the ICRC for identification 0; the design's hdl_pair.
  * Ownership  The caller's memory, which must not move.
  * Time       The peers': a clock of the world, not of the design.

@@ -20,7 +20,7 @@ struct hdl_connect_wishes {
     const char *words;      /* "ip=... qpn=...", or a file in which such a line will be. */
     uint16_t pingpong_port; /* TCP; 0: none. */
     uint16_t cm_port;       /* RDMA's; 0: none. */
-    uint32_t pmtu;          /* Of words and pingpong; the connection manager's peers say theirs. */
+    uint32_t pmtu;          /* For words and pingpong; the manager's peers say theirs. */
 };
 
 struct hdl_connect {
