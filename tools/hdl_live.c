@@ -12,10 +12,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "drivers/design/design_port.h"
+#include "drivers/design/design_live.h"
 #include "drivers/system/clock.h"
-#include "hdl/bridge.h"
-#include "hdl/hold.h"
 #include "sim/capture.h"
 #include "sim/parts/design.h"
 #include "tools/hdl.h"
@@ -28,7 +26,6 @@
 #define LOOK_EDGES 64 /* The sockets are looked at this often. */
 #define PORTS_MAX  64
 #define ICRCS_TOLD 8
-#define ANSWER_PS  UINT64_C(20000000) /* A design gets this time to tell its MAC address. */
 #define NS_PER_MS  1000000u
 
 static const char help[] =
@@ -75,18 +72,11 @@ struct wishes {
 struct live {
     struct sim sim;
     struct sim_design design;
-    struct hdl_port *line; /* Port 0. */
-    struct bridge bridge;
-    struct hold hold;
+    struct design_live net; /* Of port 0. */
     bool connects;
     struct hdl_connect connect;
-    struct design_port *port;
     struct sim_capture *capture;
-    struct design_arrival waiting; /* For room in the port, or for the design's MAC address. */
-    bool has_waiting, has_asked;
-    uint64_t asked_ps;
-    uint64_t beats, beats_received, given, taken, elsewhere;
-    uint64_t sleeps, slept_ns;
+    uint64_t elsewhere; /* Frames of other ports. */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -95,11 +85,6 @@ static void on_signal(int number)
 {
     (void)number;
     interrupted = 1;
-}
-
-static struct instant now_of(const struct live *live)
-{
-    return (struct instant){live->sim.now_ps / SIM_NS};
 }
 
 /* `name` is the wave that shows the packet's number. */
@@ -114,69 +99,30 @@ static void capture(struct live *live, const struct hdl_frame *frame, const char
     }
 }
 
-/* -- To the design ------------------------------------------------------------------------------*/
+/* -- Frames -------------------------------------------------------------------------------------*/
 
-/* The port counts a frame for which it has no room. */
-static void give(struct live *live)
+static bool give(struct design_live *net, const struct hdl_frame *frame)
 {
-    const struct hdl_frame frame = {
-        .at_ps = live->sim.now_ps, .data = live->bridge.frame, .bytes = live->bridge.frame_bytes};
-    if (!sim_design_push(&live->design, 0, &frame)) {
-        return;
+    struct live *live = CONTAINER_OF(net, struct live, net);
+    if (!sim_design_push(&live->design, 0, frame)) {
+        return false;
     }
-    capture(live, &frame, "rx_packet", ++live->given);
+    capture(live, frame, "rx_packet", net->given + 1);
+    return true;
 }
 
-/* May a frame go to the design now? Its MAC address is known, or it does not tell it. */
-static bool knows_way(struct live *live, uint32_t peer_ip)
+static bool takes(struct design_live *net, const struct inet_datagram *datagram)
 {
-    const uint64_t now_ps = live->sim.now_ps;
-    if (!live->bridge.has_spoken && !live->has_asked) {
-        live->has_asked = true;
-        live->asked_ps = now_ps;
-        bridge_ask(&live->bridge, peer_ip);
-        give(live);
-    }
-    return live->bridge.has_spoken || now_ps - live->asked_ps >= ANSWER_PS;
+    struct live *live = CONTAINER_OF(net, struct live, net);
+    return live->connects && hdl_connect_takes(&live->connect, datagram, clock_now());
 }
-
-static void take_arrival(struct live *live, const struct design_arrival *arrival)
-{
-    hold_came(&live->hold, live->sim.now_ps);
-    if (bridge_come(&live->bridge, &arrival->datagram) == BRIDGE_CAME &&
-        !(live->connects && hdl_connect_takes(&live->connect, &arrival->datagram, clock_now()))) {
-        if (arrival->corrupt) {
-            live->bridge.frame[BRIDGE_HEADERS_BYTES + arrival->corrupt_bit / 8] ^=
-                (uint8_t)(1u << arrival->corrupt_bit % 8);
-        }
-        give(live);
-    }
-}
-
-/* Two places stay free: for a question, and for an answer of the bridge. Before the end of the
- * reset nothing is given, for no design hears it. */
-static void take_arrivals(struct live *live)
-{
-    while (live->design.edges > 2 * SIM_DESIGN_RESET_EDGES && hdl_port_room(live->line) > 2) {
-        if (!live->has_waiting && !design_port_receive(live->port, now_of(live), &live->waiting)) {
-            return;
-        }
-        live->has_waiting = !knows_way(live, live->waiting.datagram.peer_ip);
-        if (live->has_waiting) {
-            return;
-        }
-        take_arrival(live, &live->waiting);
-    }
-}
-
-/* -- Frames of the design -----------------------------------------------------------------------*/
 
 static void tell_icrc(const struct live *live)
 {
-    const struct bridge *bridge = &live->bridge;
+    const struct bridge *bridge = &live->net.bridge;
     if (bridge->counts[BRIDGE_ICRC] <= ICRCS_TOLD) {
         printf("frame %" PRIu64 " at %.4f us: ICRC %08" PRIx32 ", expected %08" PRIx32 "\n",
-               live->taken, (double)live->sim.now_ps / PS_PER_US, bridge->icrc.found,
+               live->net.taken, (double)live->sim.now_ps / PS_PER_US, bridge->icrc.found,
                bridge->icrc.expected);
     }
 }
@@ -184,97 +130,42 @@ static void tell_icrc(const struct live *live)
 static void on_frame(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
 {
     struct live *live = CONTAINER_OF(design, struct live, design);
-    struct inet_datagram datagram;
     if (port != 0) {
         live->elsewhere++;
         return;
     }
-    live->taken++;
-    capture(live, frame, "tx_packet", hdl_port_counters(live->line)->sent_frames);
-    const enum bridge_verdict verdict =
-        bridge_leave(&live->bridge, frame->data, frame->bytes, &datagram);
-    if (verdict == BRIDGE_LEFT) {
-        hold_left(&live->hold, live->sim.now_ps);
-        design_port_send(live->port, &datagram, now_of(live));
-    } else if (verdict == BRIDGE_ANSWERED) {
-        give(live);
-    } else if (verdict == BRIDGE_ICRC) {
+    capture(live, frame, "tx_packet", hdl_port_counters(live->net.line)->sent_frames);
+    if (design_live_leave(&live->net, frame, live->sim.now_ps) == BRIDGE_ICRC) {
         tell_icrc(live);
     }
 }
 
 /* -- The loop -----------------------------------------------------------------------------------*/
 
-static void sleep_a_while(struct live *live, uint32_t grant_ms)
-{
-    const struct instant before = clock_now();
-    fflush(stdout);
-    design_port_sleep(live->port, grant_ms);
-    live->sleeps++;
-    live->slept_ns += clock_now().ns - before.ns;
-    hold_waited(&live->hold, live->sim.now_ps);
-    take_arrivals(live);
-}
-
-/* Nothing but the world can go on: no datagram waits for the design, and no fault for its time. */
-static void hold_clock(struct live *live, uint32_t grant_ms)
-{
-    take_arrivals(live);
-    if (hold_waits(&live->hold, live->sim.now_ps) && !live->has_waiting &&
-        !design_port_release(live->port, now_of(live))) {
-        sleep_a_while(live, grant_ms);
-    }
-}
-
-/* A frame has come when the design has its last beat. */
-static void note_beats(struct live *live)
-{
-    const struct hdl_counters *counters = hdl_port_counters(live->line);
-    const uint64_t beats = counters->beats_sent + counters->beats_received;
-    if (counters->beats_received != live->beats_received) {
-        live->beats_received = counters->beats_received;
-        hold_came(&live->hold, live->sim.now_ps);
-    } else if (beats != live->beats) {
-        hold_moved(&live->hold, live->sim.now_ps);
-    }
-    live->beats = beats;
-}
-
 static void send_of_connect(struct live *live)
 {
     struct inet_datagram datagram;
     while (hdl_connect_next(&live->connect, &datagram)) {
-        design_port_send(live->port, &datagram, now_of(live));
-    }
-}
-
-static void look(struct live *live)
-{
-    (void)design_port_release(live->port, now_of(live));
-    take_arrivals(live);
-    if (live->connects) {
-        hdl_connect_turn(&live->connect, clock_now());
-        send_of_connect(live);
+        design_port_send(live->net.port, &datagram, sim_instant(&live->sim));
     }
 }
 
 static void run(struct live *live, const struct wishes *wishes)
 {
-    const struct instant end = wishes->seconds > 0
-                                   ? instant_after(clock_now(), (uint64_t)(wishes->seconds * 1e9))
-                                   : INSTANT_NEVER;
+    struct instant *end = &live->net.config.end;
+    *end = wishes->seconds > 0 ? instant_after(clock_now(), (uint64_t)(wishes->seconds * 1e9))
+                               : INSTANT_NEVER;
     while (!interrupted && sim_step(&live->sim)) {
-        note_beats(live);
-        if (live->design.edges % LOOK_EDGES == 0) {
-            look(live);
-            if (instant_reached(clock_now(), end)) {
-                return;
-            }
+        (void)design_live_turn(&live->net, live->sim.now_ps);
+        if (live->design.edges % LOOK_EDGES != 0) {
+            continue;
         }
-        if (hold_waits(&live->hold, live->sim.now_ps)) {
-            const struct instant now = clock_now();
-            const uint64_t left_ms = end.ns > now.ns ? (end.ns - now.ns) / NS_PER_MS + 1 : 0;
-            hold_clock(live, left_ms < wishes->grant_ms ? (uint32_t)left_ms : wishes->grant_ms);
+        if (live->connects) {
+            hdl_connect_turn(&live->connect, clock_now());
+            send_of_connect(live);
+        }
+        if (instant_reached(clock_now(), *end)) {
+            return;
         }
     }
 }
@@ -300,12 +191,13 @@ static void print_port(const struct design_port_counters *port)
 static int conclude(struct live *live, const struct wishes *wishes)
 {
     char error[160];
-    const struct bridge *bridge = &live->bridge;
+    const struct design_live *net = &live->net;
+    const struct bridge *bridge = &net->bridge;
     const uint64_t *counts = bridge->counts;
     const uint64_t broken = hdl_print_violations(&live->design);
     printf("%" PRIu64 " frames in, %" PRIu64 " out; %" PRIu64 " edges, %.3f us; %" PRIu64
            " rules broken\n",
-           live->given, live->taken, live->design.edges, (double)live->sim.now_ps / PS_PER_US,
+           net->given, net->taken, live->design.edges, (double)live->sim.now_ps / PS_PER_US,
            broken);
     printf("ICRCs: %" PRIu64 " right and %" PRIu64 " wrong of the design, %" PRIu64
            " right and %" PRIu64 " wrong of peers\n",
@@ -315,8 +207,8 @@ static int conclude(struct live *live, const struct wishes *wishes)
         return 1;
     }
     hdl_print_dropped(bridge);
-    print_port(design_port_counters(live->port));
-    const uint64_t refused = hdl_port_counters(live->line)->refused;
+    print_port(design_port_counters(net->port));
+    const uint64_t refused = hdl_port_counters(net->line)->refused;
     if (refused > 0) {
         printf("%" PRIu64 " frames did not reach the design: it takes them too slowly\n", refused);
     }
@@ -328,8 +220,8 @@ static int conclude(struct live *live, const struct wishes *wishes)
                " frames left by another port than port 0, which alone is on the network\n",
                live->elsewhere);
     }
-    printf("the clock was held %" PRIu64 " times, %.3f s\n", live->sleeps,
-           (double)live->slept_ns / 1e9);
+    printf("the clock was held %" PRIu64 " times, %.3f s\n", net->sleeps,
+           (double)net->slept_ns / 1e9);
     if (live->capture != NULL && !sim_capture_close(live->capture, error, sizeof(error))) {
         fprintf(stderr, "nonic: %s\n", error);
         return 1;
@@ -347,7 +239,7 @@ static bool open_design(struct live *live, const struct hdl_model_ops *ops,
     if (!hdl_open(&live->design, &live->sim, &config, &wishes->plain)) {
         return false;
     }
-    live->line = live->design.ports[0];
+    live->net.line = live->design.ports[0];
     live->connects = hdl_connect_wanted(&wishes->connect);
     if (!live->connects) {
         return true;
@@ -360,23 +252,31 @@ static bool open_design(struct live *live, const struct hdl_model_ops *ops,
     return hdl_connect_open(&live->connect, &live->design.pairs[0], &wishes->connect);
 }
 
-static bool open_port(struct live *live, const struct wishes *wishes)
+static bool open_net(struct live *live, const struct wishes *wishes)
 {
     char error[256];
-    const struct design_port_config config = {.ip = ntohl(wishes->ip.s_addr),
-                                              .ports = wishes->ports,
-                                              .port_count = wishes->port_count,
-                                              .fault = wishes->fault};
-    live->port = design_port_open(&config, error, sizeof(error));
-    if (live->port != NULL && wishes->capture != NULL) {
+    const double period_ps = wishes->plain.period_ns * PS_PER_NS;
+    const struct design_port_config port = {.ip = ntohl(wishes->ip.s_addr),
+                                            .ports = wishes->ports,
+                                            .port_count = wishes->port_count,
+                                            .fault = wishes->fault};
+    const struct design_live_config config = {
+        .hold_ps = wishes->hold_ps,
+        .grant_ms = wishes->grant_ms,
+        .look_ps = (uint64_t)(LOOK_EDGES * period_ps),
+        .reset_ps = (uint64_t)(2 * SIM_DESIGN_RESET_EDGES * period_ps),
+        .give = give,
+        .takes = takes};
+    bool good = design_live_open(&live->net, &config, &port, error, sizeof(error));
+    if (good && wishes->capture != NULL) {
         live->capture =
             sim_capture_open(wishes->capture, PCAPNG_LINK_ETHERNET, error, sizeof(error));
+        good = live->capture != NULL;
     }
-    if (live->port == NULL || (wishes->capture != NULL && live->capture == NULL)) {
+    if (!good) {
         fprintf(stderr, "nonic: %s\n", error);
-        return false;
     }
-    return true;
+    return good;
 }
 
 static void announce(const struct wishes *wishes, const char *name)
@@ -394,12 +294,10 @@ static int live_with(const struct wishes *wishes, const char *path)
     static struct live live;
     const struct hdl_model_ops *ops = hdl_load(path);
     struct sigaction action = {.sa_handler = on_signal};
-    if (ops == NULL || !open_port(&live, wishes)) {
+    if (ops == NULL || !open_net(&live, wishes)) {
         return 1;
     }
     sim_init(&live.sim, (uint64_t)wishes->plain.seed);
-    bridge_init(&live.bridge, ntohl(wishes->ip.s_addr));
-    live.hold = hold_begin(wishes->hold_ps);
     if (!open_design(&live, ops, wishes)) {
         return 1;
     }
@@ -413,7 +311,7 @@ static int live_with(const struct wishes *wishes, const char *path)
     }
     const int status = conclude(&live, wishes);
     sim_design_close(&live.design);
-    design_port_close(live.port);
+    design_live_close(&live.net);
     return status;
 }
 
