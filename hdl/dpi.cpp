@@ -71,8 +71,8 @@ void *nonic_attach(int number, int width)
 
 void *nonic_attach_pair(int number)
 {
-    if (opening == nullptr) {
-        return new hdl_pair();
+    if (opening == nullptr || opening->host->attach_pair == nullptr) {
+        return new hdl_pair(); // Never connected.
     }
     hdl_pair *pair = opening->host->attach_pair(opening->host->owner, static_cast<uint32_t>(number));
     opening->refused |= pair == nullptr;

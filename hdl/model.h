@@ -38,7 +38,8 @@ struct hdl_host {
     /* hdl_port_edge. */
     void (*edge)(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *in,
                  struct hdl_out *out);
-    /* A nonic_qp of the design, which writes and reads it at each edge; NULL: refused. */
+    /* A nonic_qp of the design, which writes and reads it at each edge; NULL: refused. May be NULL,
+     * for a host that connects none. */
     struct hdl_pair *(*attach_pair)(void *owner, uint32_t number);
     /* The run cannot go on. */
     void (*fail)(void *owner, const char *why);

@@ -72,7 +72,7 @@ struct wishes {
 struct live {
     struct sim sim;
     struct sim_design design;
-    struct design_live net; /* Of port 0. */
+    struct design_live net; /* Port 0 has it. */
     bool connects;
     struct hdl_connect connect;
     struct sim_capture *capture;

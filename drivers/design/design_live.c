@@ -103,7 +103,7 @@ static void sleep_a_while(struct design_live *live)
     const struct instant before = clock_now(), end = live->config.end;
     const uint64_t left_ms = end.ns > before.ns ? (end.ns - before.ns) / NS_PER_MS + 1 : 0;
     const uint32_t grant_ms = live->config.grant_ms;
-    fflush(stdout); /* What the design has printed, too. */
+    fflush(stdout); /* The design may have printed something, too. */
     design_port_sleep(live->port, left_ms < grant_ms ? (uint32_t)left_ms : grant_ms);
     live->sleeps++;
     live->slept_ns += clock_now().ns - before.ns;

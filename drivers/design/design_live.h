@@ -52,7 +52,7 @@ MUST_USE bool design_live_open(struct design_live *live, const struct design_liv
                                size_t error_bytes);
 void design_live_close(struct design_live *live);
 
-/* A frame of the design, which has been pulled. What became of it is counted in the bridge, too. */
+/* A frame of the design, which has been pulled. The bridge counts what became of it. */
 enum bridge_verdict design_live_leave(struct design_live *live, const struct hdl_frame *frame,
                                       uint64_t now_ps);
 
