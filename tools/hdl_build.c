@@ -123,17 +123,23 @@ static bool add_parameter(struct wishes *wishes, const char *text)
     return true;
 }
 
-/* Modules and included files beside the first file are found without being named. */
+/* Modules and included files beside the first file are found first, without being named. */
 static void look_beside(const char *file, struct words *options)
 {
     static char folder[PATH_MAX], include[PATH_MAX + 2];
+    const struct words named = *options;
     const char *slash = strrchr(file, '/');
-    snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - file) : 1,
+    const bool has_folder = slash != NULL && slash != file;
+    snprintf(folder, sizeof(folder), "%.*s", has_folder ? (int)(slash - file) : 1,
              slash != NULL ? file : ".");
     snprintf(include, sizeof(include), "-I%s", folder);
+    options->count = 0;
     add(options, "-y");
     add(options, folder);
     add(options, include);
+    for (uint32_t i = 0; i < named.count; i++) {
+        add(options, named.list[i]);
+    }
 }
 
 static bool choose_simulator(struct wishes *wishes, const char *name)

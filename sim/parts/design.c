@@ -161,6 +161,7 @@ bool sim_design_open(struct sim_design *design, struct sim *sim,
                  "the design was compiled by another nonic: build it again");
         return false;
     }
+    sim_event_init(&design->edge, on_edge);
     design->model = config->ops->open(config->ops, &design->host, config->seed);
     if (design->model == NULL || design->port_count == 0) {
         if (design->error[0] == '\0') {
@@ -170,7 +171,6 @@ bool sim_design_open(struct sim_design *design, struct sim *sim,
         sim_design_close(design);
         return false;
     }
-    sim_event_init(&design->edge, on_edge);
     schedule_edge(design);
     return true;
 }

@@ -26,7 +26,7 @@ struct hdl_model {
     uint64_t last_ps, resets;
 };
 
-static uint32_t wants_ports = 1, wants_number, wants_width = 64;
+static uint32_t wants_ports = 1, wants_number, wants_width = 64, wants_pairs, wants_pair;
 static uint64_t edge_3_ps, edge_million_ps;
 
 static struct hdl_model *open_model(const struct hdl_model_ops *ops, const struct hdl_host *host,
@@ -41,6 +41,12 @@ static struct hdl_model *open_model(const struct hdl_model_ops *ops, const struc
     for (uint32_t i = 0; i < wants_ports; i++) {
         model->port = host->attach(host->owner, wants_number, wants_width);
         if (model->port == NULL) {
+            free(model);
+            return NULL;
+        }
+    }
+    for (uint32_t i = 0; i < wants_pairs; i++) {
+        if (host->attach_pair(host->owner, wants_pair) == NULL) {
             free(model);
             return NULL;
         }
@@ -81,7 +87,7 @@ static bool finished_model(const struct hdl_model *model)
 
 static void close_model(struct hdl_model *model)
 {
-    assert_int_equal(model->resets, 5);
+    assert_int_equal(model->resets, edges == 0 ? 0 : 5);
     free(model);
 }
 
@@ -199,6 +205,16 @@ static void test_refused(void **state)
     wants_number = 0;
     wants_ports = 2;
     expect_refused(&loop, "two ports of number 0");
+    wants_ports = 0;
+    expect_refused(&loop, "loop has no nonic_axis");
+    wants_ports = 1;
+    wants_pairs = 2;
+    wants_pair = HDL_PAIRS_MAX - 1;
+    expect_refused(&loop, "two queue pairs of number 15");
+    wants_pairs = 1;
+    wants_pair = HDL_PAIRS_MAX;
+    expect_refused(&loop, "beyond 15");
+    wants_pairs = 0;
     wants_ports = 1;
 }
 
