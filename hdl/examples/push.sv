@@ -83,6 +83,7 @@ module push #(
     logic [15:0] host_port;
     logic        write, immediate;
     logic [31:0] length, messages, cycles;
+    logic [15:0] order_at;           // the first message's offset of the order
 
     place_t      next, oldest;       // to be sent; not acknowledged, as far as the steps have come
     logic [31:0] acked, sent;        // packets that were acknowledged, and sent at least once
@@ -121,7 +122,8 @@ module push #(
                           (first && last ? 8'h04 : first ? 8'h00 : last ? 8'h02 : 8'h01) + 8'(with_immediate);
     wire [15:0] inner   = 16'd12 + (with_reth ? 16'd16 : 16'd0) + (with_immediate ? 16'd4 : 16'd0);
     wire [23:0] psn     = host_psn + next.packet[23:0];
-    wire [63:0] target  = host_address + 64'(next.offset);
+    wire [15:0] offset  = next.offset - order_at;
+    wire [63:0] target  = host_address + 64'(offset);
     wire [8*12-1:0] bth = {opcode, 8'h40, 16'hffff, 8'h00, host_qpn, 8'h80, psn};
     wire [8*32-1:0] extended = with_reth && with_immediate ? {bth, target, host_rkey, length, IMMEDIATE} :
                                with_reth ? {bth, target, host_rkey, length, 32'h0} :
@@ -207,6 +209,7 @@ module push #(
             if (is_cm && order[1:0] == 2'b11 && next.message == messages && under_way == 0) begin
                 {write, immediate} <= order[3:2];
                 length   <= word_at(94) & ~32'h3;
+                order_at <= next.offset;
                 messages <= messages + word_at(98);
                 cycles   <= word_at(102);
             end

@@ -19,8 +19,8 @@ def use_nonic(nonic, slow):
 class Live:
     """A design as a process; its output is kept."""
 
-    def __init__(self, design, *words):
-        self.address = host.free_addresses(1)[0]
+    def __init__(self, design, *words, address=None):
+        self.address = address or host.free_addresses(1)[0]
         self.file = tempfile.TemporaryFile('w+')
         self.process = subprocess.Popen([use['nonic'], 'hdl', 'live', design, '--address', self.address, *words],
                                         stdout=self.file, stderr=subprocess.STDOUT)
