@@ -69,8 +69,11 @@ static void random_message(enum hdl_message_type type, struct hdl_message *messa
     case HDL_FRAME:
         message->frame.at_ps = prng_next(&dice);
         message->frame.data = content;
-        message->frame.bytes = 60 + (uint32_t)prng_below(&dice, HDL_FRAME_BYTES_MAX - 59);
         message->frame.bad = prng_below(&dice, 2) == 1;
+        message->frame.bytes = 60 + (uint32_t)prng_below(&dice, HDL_FRAME_BYTES_MAX - 59);
+        if (message->frame.bad && prng_below(&dice, 2) == 1) {
+            message->frame.bytes = 1 + (uint32_t)prng_below(&dice, 59);
+        }
         break;
     case HDL_PAUSE:
         message->pause.at_ps = message->time_ps;
@@ -198,7 +201,8 @@ static void test_wrong(void **state)
     expect_wrong(HDL_DONE, 4, 1, 4, "length");
     expect_wrong(HDL_DONE, 16, 1, 8, "mean nothing");
     expect_wrong(HDL_FRAME, 2, 2, 2, "mean nothing");
-    expect_wrong(HDL_FRAME, 4, HDL_FRAME_BYTES_MIN - 1, 4, "length");
+    expect_wrong(HDL_FRAME, 2, (HDL_FRAME_BYTES_MIN - 1) << 16, 6, "too short"); /* And good. */
+    expect_wrong(HDL_FRAME, 4, 0, 4, "length");
     expect_wrong(HDL_FRAME, 4, HDL_FRAME_BYTES_MAX + 1, 4, "length");
     expect_wrong(HDL_FRAME, 4, UINT32_MAX, 4, "length");
     expect_wrong(HDL_COUNTERS, 4, sizeof(struct hdl_counters) - 1, 4, "length");

@@ -162,7 +162,8 @@ static void test_same(void **state)
     free(mirror);
 }
 
-/* A design took frames that it was not given, or gives some back; too long a frame; too many. */
+/* A design took frames that it was not given, or gives some back; too long a frame, a bad one; too
+ * many. */
 static void test_refused(void **state)
 {
     (void)state;
@@ -181,6 +182,9 @@ static void test_refused(void **state)
     frame.bytes = 1519;
     assert_false(hdl_mirror_on_frame(mirror, &frame));
     frame.bytes = 1518;
+    frame.bad = true; /* Such a frame of the design stays there. */
+    assert_false(hdl_mirror_on_frame(mirror, &frame));
+    frame.bad = false;
     for (uint32_t i = 0; i < config.frames; i++) {
         assert_true(hdl_mirror_on_frame(mirror, &frame));
     }

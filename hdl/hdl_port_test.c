@@ -393,6 +393,29 @@ static void test_towards(void **state)
     assert_int_equal(bench.out.m_keep[0], 0x0f);
 }
 
+/* FER-123: nobody pads a frame that was cut on its way, unless it has no byte at all. */
+static void test_cut(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[60] = {1, 2, 3};
+    const struct hdl_frame cut = {.data = bytes, .bytes = 9, .bad = true};
+    const struct hdl_frame empty = {.data = bytes, .bad = true};
+    set_up(&plain);
+    assert_true(hdl_port_push(bench.port, &cut) && hdl_port_push(bench.port, &empty));
+    bench.in.m_ready = true;
+    rest();
+    assert_true(bench.out.m_valid && !bench.out.m_last);
+    rest();
+    assert_true(bench.out.m_valid && bench.out.m_last && bench.out.m_user);
+    assert_int_equal(bench.out.m_keep[0], 1);
+    for (uint32_t i = 0; i < 9; i++) {
+        rest();
+    }
+    assert_false(bench.out.m_valid);
+    assert_int_equal(hdl_port_counters(bench.port)->received_bytes, 9 + 60);
+    assert_int_equal(hdl_port_counters(bench.port)->padded, 1);
+}
+
 /* The gaps in a frame to the design, one bit for each cycle; a frame of the design's own may be
  * sent meanwhile. */
 static uint64_t gaps_of(const struct hdl_port_config *config, bool sends)
@@ -580,15 +603,15 @@ static void test_configuration(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames),        cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_waiting),       cmocka_unit_test(test_reset),
-        cmocka_unit_test(test_late),          cmocka_unit_test(test_bad_frames),
-        cmocka_unit_test(test_texts),         cmocka_unit_test(test_line),
-        cmocka_unit_test(test_leaving),       cmocka_unit_test(test_strictly_after),
-        cmocka_unit_test(test_towards),       cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_pause),
-        cmocka_unit_test(test_pause_ahead),   cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_frames),  cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_waiting), cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_late),    cmocka_unit_test(test_bad_frames),
+        cmocka_unit_test(test_texts),   cmocka_unit_test(test_line),
+        cmocka_unit_test(test_leaving), cmocka_unit_test(test_strictly_after),
+        cmocka_unit_test(test_towards), cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_streams), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_pause),   cmocka_unit_test(test_pause_ahead),
+        cmocka_unit_test(test_unknown), cmocka_unit_test(test_configuration),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     free(bench.memory);

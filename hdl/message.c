@@ -26,7 +26,7 @@ static const struct kind {
     [HDL_PORT] = {HDL_FROM_NONIC, CONFIG_BYTES, CONFIG_BYTES},
     [HDL_TRACE] = {HDL_FROM_NONIC, 1, HDL_PATH_BYTES_MAX},
     [HDL_RESET] = {HDL_FROM_NONIC, 0, 0},
-    [HDL_FRAME] = {HDL_FROM_NONIC | HDL_FROM_MODEL, HDL_FRAME_BYTES_MIN, HDL_FRAME_BYTES_MAX},
+    [HDL_FRAME] = {HDL_FROM_NONIC | HDL_FROM_MODEL, 1, HDL_FRAME_BYTES_MAX},
     [HDL_PAUSE] = {HDL_FROM_NONIC, 0, 0},
     [HDL_GRANT] = {HDL_FROM_NONIC, 0, 0},
     [HDL_VIOLATION] = {HDL_FROM_MODEL, 8, 8},
@@ -222,7 +222,9 @@ static const char *load_rest(const struct header *header, const uint8_t *rest,
                                             .data = rest,
                                             .bytes = header->length,
                                             .bad = header->flags == FRAME_BAD};
-        return NULL;
+        return header->length < HDL_FRAME_BYTES_MIN && !message->frame.bad
+                   ? "a frame that is too short"
+                   : NULL;
     case HDL_GRANT:
         message->period_fs = header->value;
         return header->value < HDL_PERIOD_FS_MIN ? "a period that is too short" : NULL;

@@ -36,7 +36,8 @@ bool hdl_mirror_next_pause(struct hdl_port *port, struct hdl_pause *pause)
 
 bool hdl_mirror_on_frame(struct hdl_port *port, const struct hdl_frame *frame)
 {
-    if (queued(&port->out) == port->config.frames || frame->bytes > port->config.frame_bytes) {
+    if (queued(&port->out) == port->config.frames || frame->bytes > port->config.frame_bytes ||
+        frame->bad) {
         return false;
     }
     memcpy(data_at(port, &port->out, port->out.end), frame->data, frame->bytes);

@@ -332,19 +332,26 @@ uint32_t hdl_port_room(const struct hdl_port *port)
     return port->config.frames - queued(&port->in);
 }
 
+/* Nobody pads a frame that was cut on its way. */
+static uint32_t bytes_to_design(const struct hdl_frame *frame)
+{
+    return frame->bad && frame->bytes > 0 ? frame->bytes : padded(frame->bytes);
+}
+
 bool hdl_port_push(struct hdl_port *port, const struct hdl_frame *frame)
 {
     struct queue *queue = &port->in;
-    if (queued(queue) == port->config.frames || padded(frame->bytes) > port->config.frame_bytes) {
+    const uint32_t bytes = bytes_to_design(frame);
+    if (queued(queue) == port->config.frames || bytes > port->config.frame_bytes) {
         port->counters.refused++;
         return false;
     }
     uint8_t *data = data_at(port, queue, queue->end);
     memcpy(data, frame->data, frame->bytes);
-    memset(data + frame->bytes, 0, padded(frame->bytes) - frame->bytes);
-    port->counters.padded += frame->bytes < HDL_FRAME_BYTES_MIN;
+    memset(data + frame->bytes, 0, bytes - frame->bytes);
+    port->counters.padded += bytes > frame->bytes;
     *slot_at(port, queue, queue->end) =
-        (struct slot){.at_ps = frame->at_ps, .bytes = padded(frame->bytes), .bad = frame->bad};
+        (struct slot){.at_ps = frame->at_ps, .bytes = bytes, .bad = frame->bad};
     queue->end++;
     return true;
 }

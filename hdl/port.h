@@ -74,7 +74,7 @@ struct hdl_frame {
     uint64_t at_ps;
     const uint8_t *data; /* From the destination's address to the last byte before the FCS. */
     uint32_t bytes;
-    bool bad; /* Towards the design: m_user with the last beat. */
+    bool bad; /* Towards the design: m_user with the last beat; a short one is not padded. */
 };
 
 /* From at_ps on, for quanta of 512 bits on the line; 0 ends a pause. */
