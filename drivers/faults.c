@@ -9,6 +9,7 @@
 #include "base/align.h"
 #include "base/check.h"
 #include "base/prng.h"
+#include "drivers/fault_words.h"
 #include "wire/block.h"
 #include "wire/roce.h"
 
@@ -70,47 +71,6 @@ struct faults {
 
 /* -- The specification --------------------------------------------------------------------------*/
 
-static bool parse_number(const char *text, const char **end, double *value)
-{
-    char *after;
-    errno = 0;
-    *value = strtod(text, &after);
-    *end = after;
-    return after != text && errno == 0;
-}
-
-static bool parse_probability(const char *text, uint32_t *millionths)
-{
-    const char *end;
-    double value;
-    if (!parse_number(text, &end, &value) || *end != '\0' || !(value >= 0 && value <= 1)) {
-        return false;
-    }
-    *millionths = (uint32_t)(value * 1e6 + 0.5);
-    return true;
-}
-
-static bool parse_duration(const char *text, const char **end, uint64_t *ns)
-{
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    double value;
-    if (!parse_number(text, end, &value) || !(value >= 0 && value < 1e6)) {
-        return false;
-    }
-    for (size_t i = 0; i < COUNT_OF(units); i++) {
-        const size_t length = strlen(units[i].unit);
-        if (strncmp(*end, units[i].unit, length) == 0) {
-            *ns = (uint64_t)(value * units[i].ns);
-            *end += length;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* strtoull takes signs and spaces, and makes a large number of a negative one. */
 static bool is_digit(char character)
 {
@@ -121,7 +81,7 @@ static bool is_digit(char character)
 static bool parse_when(const char *text, struct fault *fault)
 {
     if (text[0] != '#') {
-        return parse_probability(text, &fault->millionths);
+        return fault_probability(text, &fault->millionths);
     }
     char *end;
     errno = 0;
@@ -134,8 +94,9 @@ static bool parse_when(const char *text, struct fault *fault)
     return true;
 }
 
-static bool parse_value(struct faults *faults, const char *key, const char *value)
+static bool parse_value(void *owner, const char *key, const char *value)
 {
+    struct faults *faults = owner;
     if (strcmp(key, "seed") == 0) {
         char *end;
         const unsigned long long seed = strtoull(value, &end, 0);
@@ -154,40 +115,12 @@ static bool parse_value(struct faults *faults, const char *key, const char *valu
             continue;
         }
         if (kind == FAULT_DELAY) {
-            return parse_duration(value, &value, &faults->delay_ns) && *value == ':' &&
+            return fault_time(value, &value, &faults->delay_ns) && *value == ':' &&
                    parse_when(value + 1, &faults->kinds[kind]);
         }
         return parse_when(value, &faults->kinds[kind]);
     }
     return false;
-}
-
-static bool parse(struct faults *faults, const char *spec, char *error, size_t error_bytes)
-{
-    char copy[1024];
-    if (strlen(spec) >= sizeof(copy)) {
-        snprintf(error, error_bytes, "fault specification is too long");
-        return false;
-    }
-    strcpy(copy, spec);
-    char *rest = copy;
-    char *word;
-    while ((word = strsep(&rest, ",")) != NULL) {
-        char *value = strchr(word, '=');
-        if (value != NULL) {
-            *value++ = '\0';
-        }
-        if (value == NULL || !parse_value(faults, word, value)) {
-            snprintf(
-                error, error_bytes,
-                "fault '%s%s%s' is not understood; valid: drop=P, dup=P, reorder=P, corrupt=P, "
-                "delay=TIME:P with P a probability such as 0.01 or a packet's position such as "
-                "#3, TIME such as 50us; seed=N; dir=tx|rx|both",
-                word, value == NULL ? "" : "=", value == NULL ? "" : value);
-            return false;
-        }
-    }
-    return true;
 }
 
 static bool may_strike(const struct faults *faults, enum fault_kind kind)
@@ -197,6 +130,9 @@ static bool may_strike(const struct faults *faults, enum fault_kind kind)
 
 struct faults *faults_open(const char *spec, char *error, size_t error_bytes)
 {
+    static const char valid[] =
+        "drop=P, dup=P, reorder=P, corrupt=P, delay=TIME:P with P a probability such as 0.01 or a "
+        "packet's position such as #3, TIME such as 50us; seed=N; dir=tx|rx|both";
     struct faults *faults = calloc(1, sizeof(*faults));
     if (faults == NULL) {
         snprintf(error, error_bytes, "no memory");
@@ -204,7 +140,7 @@ struct faults *faults_open(const char *spec, char *error, size_t error_bytes)
     }
     faults->directions = FAULT_SENDING;
     prng_init(&faults->prng, 1);
-    if (!parse(faults, spec, error, error_bytes)) {
+    if (!fault_words_read(spec, parse_value, faults, valid, error, error_bytes)) {
         free(faults);
         return NULL;
     }
