@@ -48,6 +48,7 @@ static struct hdl_model *open_model(const struct hdl_model_ops *, const struct h
 static void reset_model(struct hdl_model *model, bool asserted)
 {
     model->top->rst = asserted;
+    model->top->eval(); // What follows from rst alone is there before the edge.
 }
 
 // Verilator has to see both edges. Outputs of the design are sampled before the rising one, and its

@@ -77,6 +77,7 @@ static void note_data(struct feroce_design *design, struct feroce_packet_on_line
     struct feroce_node *node = design->node;
     const uint64_t now_ps = node->sim->now_ps;
     packet->resent = psn_distance(packet->psn, design->next) > 0;
+    design->last_data_ps = now_ps;
     node->packets++;
     node->frame_bytes += packet->frame.bytes;
     node->payload_bytes += packet->payload_bytes;
@@ -113,11 +114,9 @@ static void send(struct feroce_design *design, const struct hdl_frame *frame,
 }
 
 /* Returns whether the port had room. */
-static bool give(struct feroce_design *design, const uint8_t *bytes, uint32_t count)
+static bool give(struct feroce_design *design, const struct hdl_frame *frame)
 {
-    const struct hdl_frame frame = {
-        .at_ps = design->node->sim->now_ps, .data = bytes, .bytes = count};
-    const bool room = sim_design_push(&design->design, 0, &frame);
+    const bool room = sim_design_push(&design->design, 0, frame);
     design->given += room;
     design->refused += !room;
     return room;
@@ -133,7 +132,10 @@ static void on_design_frame(struct sim_design *of, uint32_t port, const struct h
     if (verdict == BRIDGE_LEFT) {
         send(design, frame, &datagram);
     } else if (verdict == BRIDGE_ANSWERED) {
-        (void)give(design, design->bridge.frame, design->bridge.frame_bytes);
+        const struct hdl_frame answer = {.at_ps = design->node->sim->now_ps,
+                                         .data = design->bridge.frame,
+                                         .bytes = design->bridge.frame_bytes};
+        (void)give(design, &answer);
     }
 }
 
@@ -170,20 +172,25 @@ static void note_answer(struct feroce_design *design, const struct feroce_packet
     }
 }
 
+/* Orders to the connection manager are never spoilt: nobody would send them again. */
 static void on_frame(struct sim_port *port, struct sim_frame *line_frame)
 {
     struct feroce_node *node = CONTAINER_OF(port, struct feroce_node, port);
+    struct feroce_design *design = node->design;
     struct feroce_packet_on_line *packet =
         CONTAINER_OF(line_frame, struct feroce_packet_on_line, frame);
     uint8_t bytes[FEROCE_PACKET_BYTES_MAX];
-    memcpy(packet->addresses.destination_mac, node->design->bridge.mac, 6);
+    memcpy(packet->addresses.destination_mac, design->bridge.mac, 6);
     packet->from_design = false;
-    if (give(node->design, bytes, feroce_packet_encode(packet, bytes))) {
-        packet->wave = node->design->given;
+    struct hdl_frame frame = {
+        .at_ps = node->sim->now_ps, .data = bytes, .bytes = feroce_packet_encode(packet, bytes)};
+    const bool struck = packet->has_icrc && sim_design_strike(&design->design, 0, &frame);
+    if (give(design, &frame)) {
+        packet->wave = design->given;
     }
     feroce_note_arrival(node->machine, packet);
-    if (packet->has_icrc) {
-        note_answer(node->design, packet);
+    if (packet->has_icrc && !struck) {
+        note_answer(design, packet);
     }
     feroce_give_packet(node->machine, packet);
 }
@@ -232,6 +239,7 @@ void feroce_design_open(struct feroce_node *node, const struct hdl_model_ops *op
         .period_fs = machine->setup.design_period_fs,
         .reset_edges = SIM_DESIGN_RESET_EDGES,
         .seed = machine->run->seed * FEROCE_SENDERS_MAX + node->number,
+        .faults = machine->setup.design_faults,
         .on_frame = on_design_frame,
     };
     if (!sim_design_open(&design->design, node->sim, &config)) {

@@ -23,6 +23,7 @@ struct feroce_design {
     struct sim_design design;
     struct bridge bridge;   /* Judges its frames, and answers ARP and ICMP echo. */
     struct psn acked, next; /* The oldest that is not acknowledged; behind the last one sent. */
+    uint64_t last_data_ps;  /* When it sent data last. */
     uint64_t nowhere;       /* Datagrams to an address or a port that nobody has, or no RoCEv2. */
     uint32_t given;         /* Frames to the design, */
     uint64_t refused;       /* and those for which its port had no room. */

@@ -13,6 +13,7 @@
 
 #include "hdl/model.h"
 #include "lab/lab.h"
+#include "sim/parts/design_faults.h"
 #include "sim/parts/ethernet_switch.h"
 #include "transport/feroce/board.h"
 
@@ -64,9 +65,10 @@ struct feroce_setup {
     bool keeps; /* The receiver keeps packets behind a lost one. */
     enum feroce_flip flip;
     uint64_t patience_ps; /* A world without an acknowledgement for this time ends. */
-    /* Boards that are hardware designs, by number, and the period of their clock; NULL: the board
-     * is the laboratory's. */
+    /* Boards that are hardware designs, by number, the period of their clock, and accidents; NULL:
+     * the board is the laboratory's. */
     uint64_t design_period_fs;
+    struct sim_design_fault_rates design_faults;
     const struct hdl_model_ops *designs[FEROCE_SENDERS_MAX];
 };
 

@@ -67,8 +67,9 @@ static void free_ports(struct sim_design *design)
 
 static void note(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
 {
+    const uint64_t what = (uint64_t)frame->bad << 63 | (uint64_t)port << 32;
     sim_note(design->sim, frame->at_ps);
-    sim_note(design->sim, (uint64_t)port << 32 | crc32c(0, frame->data, frame->bytes));
+    sim_note(design->sim, what | crc32c(0, frame->data, frame->bytes));
 }
 
 /* Flow control is for the MAC, which the port stands for: the design sees what follows from it. */
@@ -94,6 +95,11 @@ void sim_design_pause(struct sim_design *design, uint32_t port, const struct pau
     pause_port(design->ports[port], pause, design->sim->now_ps);
 }
 
+bool sim_design_strike(struct sim_design *design, uint32_t port, struct hdl_frame *frame)
+{
+    return sim_design_faults_strike(&design->faults, port, frame);
+}
+
 bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_frame *frame)
 {
     CHECK(port < design->port_count && design->ports[port] != NULL);
@@ -101,7 +107,7 @@ bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_
     CHECK(ahead_ps == 0 || frame->at_ps >= design->sim->now_ps + ahead_ps);
     struct pause pause;
     note(design, SIM_DESIGN_PORTS_MAX + port, frame);
-    if (pause_decode(frame->data, frame->bytes, &pause)) {
+    if (!frame->bad && pause_decode(frame->data, frame->bytes, &pause)) {
         return pause_port(design->ports[port], &pause, frame->at_ps);
     }
     return hdl_port_push(design->ports[port], frame);
@@ -127,12 +133,23 @@ static void schedule_edge(struct sim_design *design)
     sim_schedule(design->sim, &design->edge, edge * design->config.period_fs / FS_PER_PS);
 }
 
+static void begin_reset(struct sim_design *design)
+{
+    design->config.ops->reset(design->model, true);
+    design->reset_left = design->config.reset_edges;
+    design->faults.resets++;
+    design->faults.last_reset_ps = design->sim->now_ps;
+}
+
 static void on_edge(struct sim *sim, struct sim_event *event)
 {
     struct sim_design *design = CONTAINER_OF(event, struct sim_design, edge);
     const struct hdl_model_ops *ops = design->config.ops;
+    if (sim_design_faults_reset(&design->faults, sim->now_ps) && design->reset_left == 0) {
+        begin_reset(design);
+    }
     ops->step(design->model, sim->now_ps, design->config.period_fs / (2 * FS_PER_PS));
-    if (design->edges == design->config.reset_edges) {
+    if (design->reset_left > 0 && --design->reset_left == 0) {
         ops->reset(design->model, false);
     }
     take_frames(design);
@@ -146,14 +163,18 @@ static void on_edge(struct sim *sim, struct sim_event *event)
 bool sim_design_open(struct sim_design *design, struct sim *sim,
                      const struct sim_design_config *config)
 {
+    /* A simulator that runs alone would be beyond a reset. */
+    const bool may_reset = sim_design_faults_may_reset(&config->faults);
     const struct hdl_host host = {.owner = design,
                                   .attach = attach,
                                   .attach_pair = attach_pair,
                                   .edge = hdl_port_edge,
                                   .fail = fail,
                                   .period_fs = config->period_fs,
-                                  .lookahead_ps = config->lookahead_ps};
-    *design = (struct sim_design){.config = *config, .sim = sim, .host = host};
+                                  .lookahead_ps = may_reset ? 0 : config->lookahead_ps};
+    *design = (struct sim_design){
+        .config = *config, .sim = sim, .host = host, .reset_left = config->reset_edges};
+    sim_design_faults_init(&design->faults, &config->faults, config->seed);
     CHECK(config->period_fs >= HDL_PERIOD_FS_MIN && config->reset_edges >= 1);
     if (config->ops->abi != HDL_ABI || config->ops->in_bytes != sizeof(struct hdl_in) ||
         config->ops->out_bytes != sizeof(struct hdl_out)) {

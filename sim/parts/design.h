@@ -21,6 +21,7 @@
 #include "hdl/pair.h"
 #include "hdl/port.h"
 #include "sim/kernel.h"
+#include "sim/parts/design_faults.h"
 #include "wire/pause.h"
 
 #define SIM_DESIGN_PORTS_MAX   HDL_PORTS_MAX
@@ -32,8 +33,9 @@ struct sim_design_config {
     const struct hdl_model_ops *ops;
     struct hdl_port_config port; /* All have this; the design says how wide they are. */
     uint64_t period_fs;
-    uint32_t reset_edges; /* With reset, from the first one on; at least 1. */
+    uint32_t reset_edges; /* With reset, from the first one on and whenever it comes; at least 1. */
     uint64_t seed;
+    struct sim_design_fault_rates faults;
     /* The world pushes frames at least this long before their times; 0: at their times. A simulator
      * that is a process of its own is asked as seldom as this. */
     uint64_t lookahead_ps;
@@ -52,6 +54,8 @@ struct sim_design {
     struct hdl_pair pairs[HDL_PAIRS_MAX];
     uint32_t pair_numbers;
     uint64_t edges;
+    uint32_t reset_left; /* Edges with reset that are still to come. */
+    struct sim_design_faults faults;
     struct sim_event edge;
     char error[160]; /* Not empty: it cannot be used, or the simulator has failed. */
 };
@@ -59,7 +63,9 @@ struct sim_design {
 /* Opens a model in `sim`. False, and why in design->error: it cannot be used. */
 bool sim_design_open(struct sim_design *design, struct sim *sim,
                      const struct sim_design_config *config);
-/* A frame of flow control pauses the port. False: the port has no room for the frame. */
+/* The seed's faults strike a frame that is about to be pushed, or do not. True: it is bad now. */
+bool sim_design_strike(struct sim_design *design, uint32_t port, struct hdl_frame *frame);
+/* A good frame of flow control pauses the port. False: the port has no room for the frame. */
 bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_frame *frame);
 /* A pause that the port's MAC hears now. */
 void sim_design_pause(struct sim_design *design, uint32_t port, const struct pause *pause);

@@ -28,6 +28,8 @@ struct hdl_model {
 
 static uint32_t wants_ports = 1, wants_number, wants_width = 64, wants_pairs, wants_pair;
 static uint64_t edge_3_ps, edge_million_ps;
+static struct sim_design_fault_rates rates;
+static uint64_t wants_resets = 5, last_reset_edge; /* Edges with reset. */
 
 static struct hdl_model *open_model(const struct hdl_model_ops *ops, const struct hdl_host *host,
                                     uint64_t seed)
@@ -66,6 +68,7 @@ static void step_model(struct hdl_model *model, uint64_t now_ps, uint64_t half_p
     (void)half_period_ps;
     edges++;
     model->resets += model->reset;
+    last_reset_edge = model->reset ? edges : last_reset_edge;
     edge_3_ps = edges == 3 ? now_ps : edge_3_ps;
     edge_million_ps = edges == 1000000 ? now_ps : edge_million_ps;
     const struct hdl_out before = model->out;
@@ -87,7 +90,7 @@ static bool finished_model(const struct hdl_model *model)
 
 static void close_model(struct hdl_model *model)
 {
-    assert_int_equal(model->resets, edges == 0 ? 0 : 5);
+    assert_int_equal(model->resets, edges == 0 ? 0 : wants_resets);
     free(model);
 }
 
@@ -135,6 +138,8 @@ static bool begin(const struct hdl_model_ops *ops, uint64_t period_fs)
                                                       .ready_ppm = 1000000},
                                              .period_fs = period_fs,
                                              .reset_edges = 5,
+                                             .seed = 7,
+                                             .faults = rates,
                                              .on_frame = on_frame};
     sim_init(&world.sim, 1);
     return sim_design_open(&world.design, &world.sim, &config);
@@ -236,10 +241,123 @@ static void test_pause(void **state)
     assert_false(pause_decode(bytes, sizeof(bytes), &pause));
 }
 
+/* -- Faults -------------------------------------------------------------------------------------*/
+
+/* Frames go round, and a reset comes at `at_ps`. Returns the last edge with reset. */
+static uint64_t reset_at(uint64_t at_ps, uint64_t resets)
+{
+    rates = (struct sim_design_fault_rates){.resets = 2, .reset_ps = {at_ps, at_ps + 6400}};
+    wants_resets = 5 * resets;
+    (void)go_round(40000);
+    assert_int_equal(world.design.faults.resets, resets - 1);
+    rates = (struct sim_design_fault_rates){0};
+    wants_resets = 5;
+    return last_reset_edge;
+}
+
+/* FER-153: it is seen strictly after its time. Another one that comes meanwhile adds nothing. */
+static void test_reset_at(void **state)
+{
+    (void)state;
+    assert_int_equal(reset_at(6400000 - 1, 2), 1000 + 4);
+    assert_int_equal(reset_at(6400000, 2), 1001 + 4);
+    assert_int_equal(reset_at(6400, 1), 5); /* In the reset that each design begins with. */
+}
+
+/* FER-125: a frame under way is lost and counted; those that wait come behind the reset. */
+static void test_reset_loses(void **state)
+{
+    (void)state;
+    rates = (struct sim_design_fault_rates){.resets = 1, .reset_ps = {60000}};
+    wants_resets = 10;
+    assert_true(begin(&loop, 6400000));
+    world.came = 1; /* on_frame expects the frames from the second one on. */
+    for (uint32_t i = 0; i < 10; i++) {
+        const struct hdl_frame frame = {.at_ps = 40000, .data = world.bytes, .bytes = 100 + i};
+        assert_true(sim_design_push(&world.design, 0, &frame));
+    }
+    sim_run_until(&world.sim, 10000000);
+    const struct hdl_counters *counters = hdl_port_counters(world.design.ports[0]);
+    assert_int_equal(world.came, 10);
+    assert_int_equal(counters->lost_in_reset[0] + counters->lost_in_reset[1], 2);
+    assert_int_equal(world.design.faults.last_reset_ps, 64000);
+    sim_design_close(&world.design);
+    rates = (struct sim_design_fault_rates){0};
+    wants_resets = 5;
+}
+
+enum {
+    STRUCK = 20000
+};
+
+/* Which of a port's frames are struck, and how long they are then. */
+static void strike_all(const struct sim_design_fault_rates *with, uint64_t seed, uint32_t port,
+                       uint16_t fates[STRUCK])
+{
+    struct sim_design_faults faults;
+    sim_design_faults_init(&faults, with, seed);
+    for (uint32_t i = 0; i < STRUCK; i++) {
+        struct hdl_frame other = {.bytes = 64}, frame = {.bytes = 1000};
+        (void)sim_design_faults_strike(&faults, !port, &other);
+        const bool struck = sim_design_faults_strike(&faults, port, &frame);
+        assert_true(struck == frame.bad && frame.bytes >= 1 && (struck || frame.bytes == 1000));
+        fates[i] = struck ? (uint16_t)frame.bytes : 0;
+    }
+}
+
+/* FER-154: of one seed, port and number one fate, whatever happens to other frames. */
+static void test_strikes(void **state)
+{
+    (void)state;
+    static uint16_t fates[5][STRUCK];
+    const struct sim_design_fault_rates both = {.badfcs_ppm = 100000, .truncate_ppm = 50000};
+    const struct sim_design_fault_rates cut = {.truncate_ppm = 50000};
+    uint32_t bad = 0, cuts = 0, shortest = 1000;
+    strike_all(&both, 1, 0, fates[0]);
+    strike_all(&both, 1, 0, fates[1]);
+    strike_all(&both, 1, 1, fates[2]);
+    strike_all(&both, 2, 0, fates[3]);
+    strike_all(&cut, 1, 0, fates[4]);
+    assert_memory_equal(fates[0], fates[1], sizeof(fates[0]));
+    assert_memory_not_equal(fates[0], fates[2], sizeof(fates[0]));
+    assert_memory_not_equal(fates[0], fates[3], sizeof(fates[0]));
+    for (uint32_t i = 0; i < STRUCK; i++) {
+        assert_int_equal(fates[4][i], fates[0][i] == 1000 ? 0 : fates[0][i]);
+        bad += fates[0][i] == 1000;
+        cuts += fates[4][i] != 0;
+        shortest = fates[4][i] != 0 && fates[4][i] < shortest ? fates[4][i] : shortest;
+    }
+    assert_in_range(bad, 1700, 2100); /* 10 % of the 95 % that are not cut. */
+    assert_in_range(cuts, 850, 1150);
+    assert_in_range(shortest, 1, 10);
+}
+
+/* FER-154: drawn resets are a function of the seed and the edge. */
+static void test_drawn_resets(void **state)
+{
+    (void)state;
+    const struct sim_design_fault_rates drawn = {.reset_ppm = 1000};
+    struct sim_design_faults faults[3];
+    uint32_t resets = 0, apart = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        sim_design_faults_init(&faults[i], &drawn, 1 + i / 2);
+    }
+    for (uint64_t edge = 1; edge <= 1000000; edge++) {
+        const bool reset = sim_design_faults_reset(&faults[0], edge * 6400);
+        assert_int_equal(reset, sim_design_faults_reset(&faults[1], edge * 1000));
+        apart += reset != sim_design_faults_reset(&faults[2], edge * 6400);
+        resets += reset;
+    }
+    assert_in_range(resets, 850, 1150);
+    assert_true(apart > 1000);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round), cmocka_unit_test(test_edges),
-                                       cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_pause)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round),    cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_reset_at), cmocka_unit_test(test_reset_loses),
+        cmocka_unit_test(test_strikes),  cmocka_unit_test(test_drawn_resets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
