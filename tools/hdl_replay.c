@@ -4,10 +4,7 @@
  */
 #include <getopt.h>
 #include <inttypes.h>
-#include <pcap/pcap.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "sim/capture.h"
@@ -15,10 +12,11 @@
 #include "tools/hdl.h"
 #include "tools/hdl_compare.h"
 #include "tools/hdl_design.h"
+#include "tools/hdl_faults.h"
+#include "tools/hdl_source.h"
 #include "tools/nonic.h"
 
-#define FIRST_PS UINT64_C(1000000) /* When the first frame comes: behind the reset. */
-#define AHEAD_PS UINT64_C(500000)  /* Frames are known ahead of their times. */
+#define AHEAD_PS UINT64_C(500000) /* Frames are known ahead of their times. */
 
 static const char help[] =
     "usage: nonic hdl replay DESIGN IN.pcapng [OPTION]...\n\n"
@@ -32,65 +30,40 @@ static const char help[] =
     "  --period NS              of the clock, in ns (6.4)\n"
     "  --rate GBPS              of the line, in Gb/s (10); 0: the line takes no time\n"
     "  --linger US              silence that ends the run (100)\n"
-    "  --ready P, --gap P       probabilities: tready in a cycle (1), a gap between two beats (0)\n"
+    "  --ready P, --gap P       probabilities: tready in a cycle (1), a gap between two beats "
+    "(0)\n" HDL_FAULT_HELP
     "  --lookahead NS           under Icarus: how far it runs alone (500); all give the same run\n"
-    "  --seed N                 of registers without reset, and of these two (1)\n" HDL_TRACE_HELP
+    "  --seed N                 of registers without reset, and of all these (1)\n" HDL_TRACE_HELP
     "  --strict                 status 1 if the design breaks a rule of its stream\n";
 
 struct wishes {
     const char *out, *golden;
     struct hdl_wishes plain;
+    struct sim_design_fault_rates faults;
     double linger_us, lookahead_ns, ready, gap;
 };
 
 struct replay {
     struct sim sim;
     struct sim_design design;
-    struct sim_event next;
-    pcap_t *in;
+    struct hdl_source source;
     struct hdl_comparison golden;
     struct sim_capture *out;
-    uint64_t begin_ps; /* The capture's time of the first frame. */
-    struct pcap_pkthdr *header;
-    const uint8_t *data;
-    bool over;       /* No frame is left. */
-    bool unreadable; /* The capture ends within a packet. */
-    uint64_t given, refused, cut, taken, last_ps;
+    uint64_t given, refused, taken, last_ps;
 };
 
 /* -- Frames to the design -----------------------------------------------------------------------*/
 
-/* The next frame is due at its time; one that is earlier than the one before it comes with it. */
-static void schedule_next(struct replay *replay)
+static void give(struct hdl_source *source, struct hdl_frame *frame)
 {
-    const int found = pcap_next_ex(replay->in, &replay->header, &replay->data);
-    if (found != 1) {
-        replay->over = true;
-        replay->unreadable = found == PCAP_ERROR;
-        return;
-    }
-    const uint64_t at_ps = hdl_time_ps(replay->header);
-    replay->begin_ps = replay->begin_ps == UINT64_MAX ? at_ps : replay->begin_ps;
-    const uint64_t due_ps = FIRST_PS + (at_ps > replay->begin_ps ? at_ps - replay->begin_ps : 0);
-    sim_schedule(&replay->sim, &replay->next,
-                 due_ps - AHEAD_PS > replay->sim.now_ps ? due_ps - AHEAD_PS : replay->sim.now_ps);
-}
-
-static void on_next(struct sim *sim, struct sim_event *event)
-{
-    struct replay *replay = CONTAINER_OF(event, struct replay, next);
-    const struct hdl_frame frame = {.at_ps = sim->now_ps + AHEAD_PS,
-                                    .data = replay->data,
-                                    .bytes = replay->header->caplen,
-                                    .bad = replay->header->caplen < replay->header->len};
-    replay->cut += frame.bad;
-    if (sim_design_push(&replay->design, 0, &frame)) {
+    struct replay *replay = CONTAINER_OF(source, struct replay, source);
+    sim_design_strike(&replay->design, 0, frame);
+    if (sim_design_push(&replay->design, 0, frame)) {
         replay->given++;
     } else {
         replay->refused++;
     }
-    replay->last_ps = frame.at_ps;
-    schedule_next(replay);
+    replay->last_ps = frame->at_ps;
 }
 
 /* -- Frames of the design -----------------------------------------------------------------------*/
@@ -131,6 +104,7 @@ static bool open_design(struct replay *replay, const struct hdl_model_ops *ops,
     config.port.paused_by = 1u << HDL_LINK;
     config.port.ready_ppm = (uint32_t)(wishes->ready * 1e6);
     config.port.gap_ppm = (uint32_t)(wishes->gap * 1e6);
+    config.faults = wishes->faults;
     config.lookahead_ps = (uint64_t)(wishes->lookahead_ns * PS_PER_NS);
     config.on_frame = on_frame;
     return hdl_open(&replay->design, &replay->sim, &config, &wishes->plain);
@@ -140,7 +114,7 @@ static bool open_design(struct replay *replay, const struct hdl_model_ops *ops,
 static void play(struct replay *replay, uint64_t linger_ps)
 {
     while (sim_step(&replay->sim)) {
-        if (replay->over && replay->sim.now_ps > replay->last_ps + linger_ps) {
+        if (replay->source.over && replay->sim.now_ps > replay->last_ps + linger_ps) {
             return;
         }
     }
@@ -160,17 +134,14 @@ static int conclude(struct replay *replay, const struct wishes *wishes)
                "longer than %u bytes\n",
                replay->refused, HDL_FRAME_BYTES_MAX);
     }
-    if (replay->cut > 0) {
-        printf("%" PRIu64 " frames are cut in the capture: they came with tuser, as bad ones\n",
-               replay->cut);
-    }
+    hdl_print_faults("the design", &replay->design);
     print_bad(replay);
+    const bool readable = hdl_source_end(&replay->source);
     if (replay->design.error[0] != '\0') {
         fprintf(stderr, "nonic: %s\n", replay->design.error);
         return 1;
     }
-    if (replay->unreadable) {
-        fprintf(stderr, "nonic: the capture is broken: %s\n", pcap_geterr(replay->in));
+    if (!readable) {
         return 1;
     }
     if (replay->out != NULL && !sim_capture_close(replay->out, error, sizeof(error))) {
@@ -185,9 +156,8 @@ static int replay_with(const struct wishes *wishes, const char *design, const ch
     static struct replay replay;
     char error[160];
     const struct hdl_model_ops *ops = hdl_load(design);
-    replay.begin_ps = UINT64_MAX;
     replay.golden.name = "the design's frames";
-    if (ops == NULL || (replay.in = hdl_open_capture(in)) == NULL ||
+    if (ops == NULL || !hdl_source_open(&replay.source, in) ||
         (wishes->golden != NULL &&
          (replay.golden.capture = hdl_open_capture(wishes->golden)) == NULL)) {
         return 1;
@@ -200,11 +170,13 @@ static int replay_with(const struct wishes *wishes, const char *design, const ch
         }
     }
     sim_init(&replay.sim, (uint64_t)wishes->plain.seed);
-    sim_event_init(&replay.next, on_next);
     if (!open_design(&replay, ops, wishes)) {
         return 1;
     }
-    schedule_next(&replay);
+    replay.source.sim = &replay.sim;
+    replay.source.ahead_ps = AHEAD_PS;
+    replay.source.give = give;
+    hdl_source_begin(&replay.source);
     play(&replay, (uint64_t)(wishes->linger_us * PS_PER_US));
     const int status = conclude(&replay, wishes);
     sim_design_close(&replay.design);
@@ -222,6 +194,7 @@ static bool read_option(int option, struct wishes *wishes)
     case 'R': return hdl_read_number("ready", optarg, 0.001, 1, &wishes->ready);
     case 'a':
         return hdl_read_number("lookahead", optarg, 0, AHEAD_PS / PS_PER_NS, &wishes->lookahead_ns);
+    case 'f': return hdl_read_faults(optarg, &wishes->faults);
     case 'g': return hdl_read_number("gap", optarg, 0, 0.999, &wishes->gap);
     default: return hdl_read_option(&wishes->plain, option, optarg, help);
     }
@@ -229,10 +202,13 @@ static bool read_option(int option, struct wishes *wishes)
 
 int hdl_replay(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"compare", required_argument, NULL, 'c'}, {"linger", required_argument, NULL, 'l'},
-        {"ready", required_argument, NULL, 'R'},   {"lookahead", required_argument, NULL, 'a'},
-        {"gap", required_argument, NULL, 'g'},     HDL_OPTIONS};
+    static const struct option options[] = {{"compare", required_argument, NULL, 'c'},
+                                            {"linger", required_argument, NULL, 'l'},
+                                            {"ready", required_argument, NULL, 'R'},
+                                            {"lookahead", required_argument, NULL, 'a'},
+                                            {"gap", required_argument, NULL, 'g'},
+                                            {"fault", required_argument, NULL, 'f'},
+                                            HDL_OPTIONS};
     struct wishes wishes = {.plain = hdl_plain_wishes,
                             .linger_us = 100,
                             .lookahead_ns = AHEAD_PS / PS_PER_NS,
