@@ -6,25 +6,33 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
+#include "drivers/fault_words.h"
 #include "lab/feroce/design.h"
 #include "lab/feroce/experiments.h"
 #include "lab/feroce/machine.h"
 #include "tools/hdl.h"
 #include "tools/hdl_design.h"
+#include "tools/hdl_faults.h"
+#include "tools/hdl_wire.h"
 #include "tools/nonic.h"
 
 #define PS_PER_MS 1e9
 #define FS_PER_NS 1e6
 
 static const char help[] =
-    "usage: nonic hdl lab DESIGN.so... [OPTION]...\n\n"
+    "usage: nonic hdl lab DESIGN.so... [OPTION]...\n"
+    "       nonic hdl lab A.so B.so --wire TIME [OPTION]...\n\n"
     "Up to eight designs and a host at one switch, in virtual time. The host opens a queue pair "
     "of\n"
     "each design by FERoCE's connection manager, orders messages, receives them with nonic's\n"
     "engine, and compares every byte with the pattern. The same seed gives the same run. Status 1\n"
     "if a message is missing or a byte is wrong.\n\n"
+    "With --wire there is no host and no switch: two designs are joined at their ports 0 by a "
+    "line\n"
+    "of this delay, and send each other what they send.\n\n"
     "  --messages N          of each design (1000)\n"
     "  --bytes N             of a message (4096)\n"
     "  --write               RDMA WRITE instead of SEND\n"
@@ -32,10 +40,16 @@ static const char help[] =
     "  --rate GBPS           of all lines, in Gb/s (10)\n"
     "  --period NS           of the designs' clock, in ns (6.4)\n"
     "  --seed N              of losses, and of registers without reset (1)\n"
-    "  --patience MS         the run ends when nothing was acknowledged for this time (10)\n"
-    "  --set NAME=VALUE      a parameter of the network or the host; a wrong NAME lists them\n"
+    "  --patience MS         the run ends when nothing was acknowledged, with --wire when no "
+    "frame\n"
+    "                        passed, for this time (10)\n"
+    "  --set NAME=VALUE      a parameter of the network or the host; a wrong NAME lists "
+    "them\n" HDL_FAULT_HELP
     "  --capture OUT.pcapng  every frame that came to a host or a design\n" HDL_TRACE_HELP
-    "  --strict              status 1 if a design breaks a rule of its stream\n";
+    "  --strict              status 1 if a design breaks a rule of its stream\n"
+    "  --wire TIME           the delay of the line between two designs, such as 500ns\n"
+    "  --replay IN.pcapng    with --wire: these frames come to both designs, at their times\n"
+    "  --for US              with --wire: the run ends at this time\n";
 
 /* The parameters of FERoCE's machine that mean something here, with values of a plain network. */
 static const struct lab_experiment experiment = {
@@ -49,7 +63,11 @@ struct wishes {
     struct hdl_wishes plain;
     double messages, bytes, loss, patience_ms;
     bool write;
-    const char *capture;
+    bool hosts, wired; /* An option was given that needs a host, or a line between two designs. */
+    struct sim_design_fault_rates faults;
+    const char *capture, *replay;
+    uint64_t wire_ns; /* UINT64_MAX: there is a switch. */
+    double for_us;
     const char *settings[LAB_PARAMETERS_MAX];
     uint32_t setting_count;
 };
@@ -59,6 +77,7 @@ struct wishes {
 static struct feroce_setup setup_of(struct lab_run *run, const struct wishes *wishes)
 {
     struct feroce_setup setup = feroce_setup_2026(run, FEROCE_10G);
+    setup.design_faults = wishes->faults;
     setup.design_period_fs = (uint64_t)(wishes->plain.period_ns * FS_PER_NS);
     setup.line.wire.byte_fs = (uint64_t)(HDL_BITS_PER_FS / wishes->plain.rate_gbps);
     setup.board_line = setup.line;
@@ -79,6 +98,9 @@ static struct feroce_load load_of(const struct wishes *wishes, uint32_t designs)
 
 static void print_lost(const struct feroce_design *design)
 {
+    char name[16];
+    snprintf(name, sizeof(name), "design %u", design->node->number);
+    hdl_print_faults(name, &design->design);
     hdl_print_dropped(&design->bridge);
     if (design->bridge.counts[BRIDGE_ICRC] > 0) {
         printf("the last wrong ICRC: %08" PRIx32 ", expected %08" PRIx32 "\n",
@@ -95,6 +117,19 @@ static void print_lost(const struct feroce_design *design)
     }
 }
 
+/* A reset has closed the queue pair of a design, which sends nothing since. */
+static void tell_lost_pair(struct feroce_machine *machine, const struct feroce_node *node)
+{
+    const struct sim_design_faults *faults = &node->design->design.faults;
+    const struct feroce_connection *connection = &machine->receiver.connections[node->number];
+    if (faults->resets > 0 && connection->open && node->messages < machine->load.messages &&
+        node->design->last_data_ps < faults->last_reset_ps) {
+        lab_fail(machine->run,
+                 "queue pair 0x%" PRIx32 " of design %u is gone: it was reset at %.3f us",
+                 connection->board_qpn, node->number, (double)faults->last_reset_ps / PS_PER_US);
+    }
+}
+
 /* Returns the rules that designs broke. */
 static uint64_t print_designs(struct feroce_machine *machine)
 {
@@ -106,6 +141,7 @@ static uint64_t print_designs(struct feroce_machine *machine)
             lab_fail(machine->run, "%s", node->design->design.error);
         }
         print_lost(node->design);
+        tell_lost_pair(machine, node);
         printf("design %u, %s: %" PRIu64 " of %u messages acknowledged, %" PRIu64
                " packets, %" PRIu64 " of them again; %" PRIu64 " edges\n",
                i, machine->setup.designs[i]->name, node->messages, machine->load.messages,
@@ -160,22 +196,48 @@ static int run_designs(struct lab_run *run, const struct wishes *wishes, int cou
 
 /* -- The command line ---------------------------------------------------------------------------*/
 
+static bool read_wire(const char *text, struct wishes *wishes)
+{
+    const char *end;
+    if (!fault_time(text, &end, &wishes->wire_ns) || *end != '\0') {
+        fprintf(stderr, "nonic: --wire takes a time such as 500ns, not '%s'\n", text);
+        return false;
+    }
+    return true;
+}
+
+static bool read_setting(const char *text, struct wishes *wishes)
+{
+    if (wishes->setting_count == COUNT_OF(wishes->settings)) {
+        fprintf(stderr, "nonic: more settings than there are parameters\n");
+        return false;
+    }
+    wishes->settings[wishes->setting_count++] = text;
+    return true;
+}
+
+/* Those that all commands have are no letters. */
+static bool is_one_of(int option, const char *letters)
+{
+    return option < HDL_OPTION_TRACE && strchr(letters, option) != NULL;
+}
+
 static bool read_option(int option, struct wishes *wishes)
 {
+    wishes->hosts |= is_one_of(option, "mbwlx");
+    wishes->wired |= is_one_of(option, "rF");
     switch (option) {
     case 'm': return hdl_read_number("messages", optarg, 1, 1e9, &wishes->messages);
     case 'b': return hdl_read_number("bytes", optarg, 4, 1 << 24, &wishes->bytes);
     case 'w': wishes->write = true; return true;
     case 'l': return hdl_read_number("loss", optarg, 0, 0.5, &wishes->loss);
     case 'P': return hdl_read_number("patience", optarg, 0.001, 1e6, &wishes->patience_ms);
+    case 'f': return hdl_read_faults(optarg, &wishes->faults);
     case 'c': wishes->capture = optarg; return true;
-    case 'x':
-        if (wishes->setting_count == COUNT_OF(wishes->settings)) {
-            fprintf(stderr, "nonic: more settings than there are parameters\n");
-            return false;
-        }
-        wishes->settings[wishes->setting_count++] = optarg;
-        return true;
+    case 'x': return read_setting(optarg, wishes);
+    case 'W': return read_wire(optarg, wishes);
+    case 'r': wishes->replay = optarg; return true;
+    case 'F': return hdl_read_number("for", optarg, 0.001, 1e12, &wishes->for_us);
     default: return hdl_read_option(&wishes->plain, option, optarg, help);
     }
 }
@@ -212,16 +274,55 @@ static bool prepare(struct lab_run *run, const struct wishes *wishes)
     return true;
 }
 
+/* -- The two worlds -----------------------------------------------------------------------------*/
+
+static int join(const struct wishes *wishes, int count, char **paths)
+{
+    const struct hdl_wire_wishes wire = {
+        .plain = &wishes->plain,
+        .faults = &wishes->faults,
+        .replay = wishes->replay,
+        .capture = wishes->capture,
+        .delay_ps = wishes->wire_ns * (uint64_t)PS_PER_NS,
+        .rest_ps = (uint64_t)(wishes->patience_ms * PS_PER_MS),
+        .until_ps = (uint64_t)(wishes->for_us * PS_PER_US),
+    };
+    if (count != 2 || wishes->hosts) {
+        fprintf(stderr, "nonic: --wire joins two designs, without a host: --messages, --bytes, "
+                        "--write, --loss and --set are not for it\n");
+        return EXIT_USAGE;
+    }
+    return hdl_wire(&wire, paths);
+}
+
+static int run_network(const struct wishes *wishes, int count, char **paths)
+{
+    static struct lab_run run;
+    if (wishes->wired) {
+        fprintf(stderr, "nonic: --replay and --for are for --wire\n");
+        return EXIT_USAGE;
+    }
+    if (count < 1 || count > (int)FEROCE_SENDERS_MAX) {
+        fprintf(stderr, "nonic: from one to %u designs are needed\n%s", FEROCE_SENDERS_MAX, help);
+        return EXIT_USAGE;
+    }
+    return prepare(&run, wishes) ? run_designs(&run, wishes, count, paths) : EXIT_USAGE;
+}
+
 int hdl_lab(int argc, char **argv)
 {
     static const struct option options[] = {
         {"messages", required_argument, NULL, 'm'}, {"bytes", required_argument, NULL, 'b'},
         {"write", no_argument, NULL, 'w'},          {"loss", required_argument, NULL, 'l'},
         {"patience", required_argument, NULL, 'P'}, {"set", required_argument, NULL, 'x'},
-        {"capture", required_argument, NULL, 'c'},  HDL_OPTIONS};
-    static struct lab_run run;
-    struct wishes wishes = {
-        .plain = hdl_plain_wishes, .messages = 1000, .bytes = 4096, .patience_ms = 10};
+        {"capture", required_argument, NULL, 'c'},  {"fault", required_argument, NULL, 'f'},
+        {"wire", required_argument, NULL, 'W'},     {"replay", required_argument, NULL, 'r'},
+        {"for", required_argument, NULL, 'F'},      HDL_OPTIONS};
+    struct wishes wishes = {.plain = hdl_plain_wishes,
+                            .messages = 1000,
+                            .bytes = 4096,
+                            .patience_ms = 10,
+                            .wire_ns = UINT64_MAX};
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (option == 'h') {
@@ -233,9 +334,6 @@ int hdl_lab(int argc, char **argv)
         }
     }
     const int count = argc - optind;
-    if (count < 1 || count > (int)FEROCE_SENDERS_MAX) {
-        fprintf(stderr, "nonic: from one to %u designs are needed\n%s", FEROCE_SENDERS_MAX, help);
-        return EXIT_USAGE;
-    }
-    return prepare(&run, &wishes) ? run_designs(&run, &wishes, count, argv + optind) : EXIT_USAGE;
+    return wishes.wire_ns != UINT64_MAX ? join(&wishes, count, argv + optind)
+                                        : run_network(&wishes, count, argv + optind);
 }

@@ -33,12 +33,13 @@ _nonic_options() {
     'hdl build') echo --simulator=verilator,icarus --top=word -I=directory -y=directory -G=word -o=file ;;
     'hdl compare') echo --frames ;;
     'hdl lab') echo --messages=number --bytes=number --write --loss=number --rate=number --period=number --seed=number \
-        --patience=number --set=word --capture=file --trace=file --trace-from=number --trace-for=number --strict ;;
+        --patience=number --fault=accident --set=word --capture=file --trace=file --trace-from=number --trace-for=number \
+        --strict --wire=word --replay=file --for=number ;;
     'hdl live') echo --address=address --port=number --hold=word --connect=file --pingpong=number --cm=number --pmtu=number \
         --period=number --rate=number --seed=number --fault=fault \
         --for=number --capture=file --trace=file --trace-from=number --trace-for=number --strict ;;
     'hdl replay') echo -o=file --compare=file --period=number --rate=number --linger=number --lookahead=number --ready=number \
-        --gap=number \
+        --gap=number --fault=accident \
         --seed=number --trace=file --trace-from=number --trace-for=number --strict ;;
     esac
 }
@@ -76,6 +77,7 @@ _nonic_parameters() {
 _nonic_values() {
     case "$1" in
     fault) echo drop= dup= reorder= corrupt= delay= seed= dir=tx dir=rx dir=both ;;
+    accident) echo badfcs= truncate= reset= ;;
     quirk) echo none rtl rkey0 stale-error stall ack-order mr-rnr latch uncounted busy lost-strobe ;;
     interface) for one in /sys/class/net/*; do echo "${one##*/}"; done ;;
     parameter) _nonic_parameters "$2" ;;
@@ -137,7 +139,7 @@ _nonic_value() {
     case "$kind" in
     file) _nonic_files -f "$value" ;;
     directory) _nonic_files -d "$value" ;;
-    fault | quirk | interface)
+    fault | accident | quirk | interface)
         # A list: what is complete already stands before the next one.
         case "$value" in *,*) before="$before${value%,*}," ;; esac
         _nonic_offer "$typed" "$(_nonic_values "$kind")" "$before" ;;
