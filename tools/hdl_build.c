@@ -142,6 +142,20 @@ static void look_beside(const char *file, struct words *options)
     }
 }
 
+/* Nonic's part of a model; and its modules in place of Xilinx', unless the design has its own. */
+static void add_parts(const char *glue, struct words *words)
+{
+    static const char *const names[] = {"nonic_axis.sv", "nonic_qp.sv", "verilator.cpp", "dpi.cpp"};
+    static char parts[COUNT_OF(names)][PATH_MAX + 32], folder[PATH_MAX + 8];
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        snprintf(parts[i], sizeof(parts[i]), "%s/%s", glue, names[i]);
+        add(words, parts[i]);
+    }
+    snprintf(folder, sizeof(folder), "%s/xilinx", glue);
+    add(words, "-y");
+    add(words, folder);
+}
+
 static bool choose_simulator(struct wishes *wishes, const char *name)
 {
     wishes->icarus = strcmp(name, "icarus") == 0;
@@ -273,11 +287,31 @@ static int build_icarus(const struct wishes *wishes, const char *top, const char
     return 0;
 }
 
+/* Modules without a time are no reason to warn: nonic's have none. The checks of a design end the
+ * build. */
+static const char *const verilator[] = {"verilator",
+                                        "--cc",
+                                        "--exe",
+                                        "--build",
+                                        "-j",
+                                        "0",
+                                        "--prefix",
+                                        "Vdesign",
+                                        "--x-initial",
+                                        "unique",
+                                        "--trace-fst",
+                                        "-O3",
+                                        "-Wno-fatal",
+                                        "-Wno-TIMESCALEMOD",
+                                        "-Werror-USERERROR",
+                                        "-Werror-USERFATAL",
+                                        "-LDFLAGS",
+                                        "-shared -lz"};
+
 int hdl_build(int argc, char **argv)
 {
     char module[NAME_MAX], shared[PATH_MAX], absolute[2 * PATH_MAX], objects[2 * PATH_MAX + 8];
     char glue[PATH_MAX], root[PATH_MAX], flags[2 * PATH_MAX], here[PATH_MAX];
-    static char parts[4][PATH_MAX + 32];
     struct wishes wishes = {0};
     if (!read_options(argc, argv, &wishes)) {
         return EXIT_USAGE;
@@ -297,12 +331,8 @@ int hdl_build(int argc, char **argv)
     snprintf(objects, sizeof(objects), "%s.build", absolute);
     snprintf(flags, sizeof(flags), "-fPIC -fvisibility=hidden -I%s -DHDL_NAME=%s", root, top);
     struct words words = {0};
-    static const char *const always[] = {"verilator",   "--cc",     "--exe",       "--build",
-                                         "-j",          "0",        "--prefix",    "Vdesign",
-                                         "--x-initial", "unique",   "--trace-fst", "-O3",
-                                         "-Wno-fatal",  "-LDFLAGS", "-shared -lz"};
-    for (size_t i = 0; i < COUNT_OF(always); i++) {
-        add(&words, always[i]);
+    for (size_t i = 0; i < COUNT_OF(verilator); i++) {
+        add(&words, verilator[i]);
     }
     const char *const own[] = {"-CFLAGS", flags,   "--top-module", top,
                                "-Mdir",   objects, "-o",           absolute};
@@ -318,11 +348,7 @@ int hdl_build(int argc, char **argv)
     for (int i = optind; i < argc; i++) {
         add(&words, argv[i]);
     }
-    static const char *const names[] = {"nonic_axis.sv", "nonic_qp.sv", "verilator.cpp", "dpi.cpp"};
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        snprintf(parts[i], sizeof(parts[i]), "%s/%s", glue, names[i]);
-        add(&words, parts[i]);
-    }
+    add_parts(glue, &words);
     forget_objects(objects);
     print_words(&words);
     const int status = run(&words);
