@@ -16,6 +16,7 @@ static const struct {
 } commands[] = {
     {"build", "compiles a Verilog design that has a nonic_axis", hdl_build},
     {"compare", "tells the first frame in which two captures differ", hdl_compare_captures},
+    {"filter", NULL, hdl_filter_pipe},
     {"lab", "puts designs into the laboratory's network, with its clock", hdl_lab},
     {"live", "puts a design on the network of this machine", hdl_live},
     {"replay", "sends the frames of a capture through a design", hdl_replay},
@@ -25,7 +26,9 @@ static void print_help(FILE *to)
 {
     fprintf(to, "usage: nonic hdl COMMAND [OPTION]... ; --help after a COMMAND says more\n\n");
     for (size_t i = 0; i < COUNT_OF(commands); i++) {
-        fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].says);
+        if (commands[i].says != NULL) {
+            fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].says);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
  * nonic hdl build - Verilator makes a shared object of a design.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 
 #include "base/check.h"
 #include "tools/hdl.h"
+#include "tools/hdl_filter.h"
 #include "tools/hdl_icarus.h"
 #include "tools/nonic.h"
 
@@ -27,7 +29,7 @@ struct words {
 
 static const char help[] =
     "usage: nonic hdl build FILE... [--simulator verilator|icarus] [--top MODULE] [-I DIR]\n"
-    "                       [-y DIR] [-G NAME=VALUE] [-o OUT]\n\n"
+    "                       [-y DIR] [-G NAME=VALUE] [--filter] [-o OUT]\n\n"
     "Compiles a design for `nonic hdl`. Its top module has the inputs clk and rst, and a "
     "nonic_axis\n"
     "inside, which comes with nonic. Verilator's files are in OUT.so.build, made anew each "
@@ -37,6 +39,8 @@ static const char help[] =
     "  -I DIR, -y DIR   where included files, and modules by their file's name, are looked for\n"
     "                   (the first file's folder, too)\n"
     "  -G NAME=VALUE    a parameter of the top module\n"
+    "  --filter         mends what Verilator 5.006 refuses, as it reads: the files stay as they "
+    "are\n"
     "  -o OUT           the shared object (MODULE.so); Icarus' is OUT.vvp, with OUT.vpi beside "
     "it\n";
 
@@ -60,16 +64,44 @@ static void print_words(const struct words *words)
     fprintf(stderr, "\n");
 }
 
-static int run(const struct words *words)
+/* Messages of Verilator are passed on, with the remedies that are known. */
+static void explain(int messages)
 {
+    FILE *file = fdopen(messages, "r");
+    char *line = NULL;
+    size_t bytes = 0;
+    while (file != NULL && getline(&line, &bytes, file) > 0) {
+        fputs(line, stderr);
+        hdl_remedy(line, stderr);
+    }
+    free(line);
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+static int run(const struct words *words, bool explained)
+{
+    int messages[2] = {-1, -1};
+    if (explained && pipe2(messages, O_CLOEXEC) != 0) {
+        fprintf(stderr, "nonic: no pipe: %s\n", strerror(errno));
+        return 1;
+    }
     const pid_t pid = fork();
     if (pid == 0) {
+        if (explained) {
+            dup2(messages[1], STDERR_FILENO);
+        }
         execvp(words->list[0], (char *const *)(uintptr_t)words->list);
         fprintf(stderr,
                 errno == ENOENT ? "nonic: %s is not installed (Debian: apt install %s)\n"
                                 : "nonic: %s cannot be started\n",
                 words->list[0], words->list[0]);
         _exit(1);
+    }
+    if (explained) {
+        close(messages[1]);
+        explain(messages[0]);
     }
     int status;
     if (pid < 0 || waitpid(pid, &status, 0) != pid) {
@@ -89,7 +121,7 @@ static void forget_objects(const char *objects)
         add(&words, "rm");
         add(&words, "-rf");
         add(&words, objects);
-        (void)run(&words);
+        (void)run(&words, false);
     }
 }
 
@@ -103,7 +135,7 @@ static void module_of(const char *file, char *module, size_t bytes)
 
 struct wishes {
     const char *top, *out;
-    bool icarus;
+    bool icarus, filter;
     struct words options;         /* The simulator's. */
     struct words parameter_words; /* Verilator's. */
     char parameters[4096];        /* Icarus': .NAME(VALUE),... */
@@ -156,6 +188,24 @@ static void add_parts(const char *glue, struct words *words)
     add(words, folder);
 }
 
+/* Verilator gives each file that it reads to `nonic hdl filter`, and takes the answer for it. */
+static bool filter_files(const struct wishes *wishes, struct words *words)
+{
+    static char command[PATH_MAX + 16];
+    char self[PATH_MAX], error[3 * PATH_MAX];
+    if (!wishes->filter) {
+        return true;
+    }
+    if (!find_part("nonic-hdl", self, sizeof(self), error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
+        return false;
+    }
+    snprintf(command, sizeof(command), "\"%s\" filter", self);
+    add(words, "--pipe-filter");
+    add(words, command);
+    return true;
+}
+
 static bool choose_simulator(struct wishes *wishes, const char *name)
 {
     wishes->icarus = strcmp(name, "icarus") == 0;
@@ -170,6 +220,7 @@ static bool read_options(int argc, char **argv, struct wishes *wishes)
 {
     static const struct option options[] = {{"top", required_argument, NULL, 't'},
                                             {"simulator", required_argument, NULL, 's'},
+                                            {"filter", no_argument, NULL, 'f'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     static char joined[WORDS_MAX][PATH_MAX + 3];
@@ -179,6 +230,7 @@ static bool read_options(int argc, char **argv, struct wishes *wishes)
         switch (option) {
         case 't': wishes->top = optarg; break;
         case 'o': wishes->out = optarg; break;
+        case 'f': wishes->filter = true; break;
         case 'h': printf("%s", help); exit(0);
         case 'y':
             add(&wishes->options, "-y");
@@ -205,6 +257,10 @@ static bool read_options(int argc, char **argv, struct wishes *wishes)
     }
     if (optind == argc) {
         fprintf(stderr, "nonic: which files?\n%s", help);
+        return false;
+    }
+    if (wishes->icarus && wishes->filter) {
+        fprintf(stderr, "nonic: --filter is for Verilator alone\n");
         return false;
     }
     look_beside(argv[optind], &wishes->options);
@@ -248,7 +304,7 @@ static int build_module(const char *glue, const char *root, const char *out)
         add(&words, paths[i]);
     }
     print_words(&words);
-    return run(&words);
+    return run(&words, false);
 }
 
 static int build_icarus(const struct wishes *wishes, const char *top, const char *glue,
@@ -280,7 +336,7 @@ static int build_icarus(const struct wishes *wishes, const char *top, const char
     add(&words, axis);
     add(&words, clock);
     print_words(&words);
-    if (run(&words) != 0 || build_module(glue, root, out) != 0) {
+    if (run(&words, false) != 0 || build_module(glue, root, out) != 0) {
         return 1;
     }
     printf("%s\n", out);
@@ -349,9 +405,12 @@ int hdl_build(int argc, char **argv)
         add(&words, argv[i]);
     }
     add_parts(glue, &words);
+    if (!filter_files(&wishes, &words)) {
+        return 1;
+    }
     forget_objects(objects);
     print_words(&words);
-    const int status = run(&words);
+    const int status = run(&words, true);
     if (status == 0) {
         printf("%s\n", out);
     }
