@@ -13,7 +13,7 @@
 #include "base/instant.h"
 #include "drivers/services/services.h"
 #include "hdl/manager.h"
-#include "hdl/pair.h"
+#include "tools/hdl_half.h"
 
 /* At most one of the three is there. */
 struct hdl_connect_wishes {

@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "base/prng.h"
-#include "hdl/pair.h"
+#include "tools/hdl_half.h"
 
 static struct hdl_half random_half(struct prng *prng)
 {

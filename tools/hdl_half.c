@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "hdl/pair.h"
+#include "tools/hdl_half.h"
 
 #include <ctype.h>
 #include <inttypes.h>
