@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// The functions that nonic_axis.sv calls. Their C++ is C but for the vectors' type, svBitVecVal: words
-// of 32 bits, the least first, as the port has them.
+// The functions that nonic_axis.sv, nonic_qp.sv and nonic_xgmii.sv call. Their C++ is C but for the
+// vectors' type, svBitVecVal: words of 32 bits, the least first, as the port has them.
 #include <svdpi.h>
 
 #include <cstring>
@@ -19,6 +19,18 @@ struct Handle {
 
 // Only while a model is opened, which takes one thread.
 thread_local hdl_attached *opening;
+
+void *attach(int number, int width, bool xgmii)
+{
+    Handle *handle = new Handle();
+    handle->attached = opening;
+    if (opening != nullptr) {
+        handle->port = opening->host->attach(opening->host->owner, static_cast<uint32_t>(number),
+                                             static_cast<uint32_t>(width), xgmii);
+        opening->refused |= handle->port == nullptr;
+    }
+    return handle;
+}
 
 void edge(void *pointer, svBit rst, svBit s_valid, const svBitVecVal *s_data,
           const svBitVecVal *s_keep, svBit s_last, svBit s_user, svBit m_ready, svBit *s_ready,
@@ -59,14 +71,12 @@ void hdl_attach_to(hdl_attached *attached)
 
 void *nonic_attach(int number, int width)
 {
-    Handle *handle = new Handle();
-    handle->attached = opening;
-    if (opening != nullptr) {
-        handle->port = opening->host->attach(opening->host->owner, static_cast<uint32_t>(number),
-                                             static_cast<uint32_t>(width));
-        opening->refused |= handle->port == nullptr;
-    }
-    return handle;
+    return attach(number, width, false);
+}
+
+void *nonic_xgmii_attach(int number)
+{
+    return attach(number, 64, true);
 }
 
 void *nonic_attach_pair(int number)
@@ -117,4 +127,15 @@ NONIC_EDGE(128)
 NONIC_EDGE(256)
 NONIC_EDGE(512)
 NONIC_EDGE(1024)
+
+void nonic_xgmii_edge(void *pointer, svBit rst, const svBitVecVal *txd, const svBitVecVal *txc,
+                      svBitVecVal *rxd, svBitVecVal *rxc, svBit *link_up, svBitVecVal *tx_packet,
+                      svBitVecVal *rx_packet)
+{
+    svBit unused;
+    svBitVecVal pause;
+    edge(pointer, rst, 0, txd, txc, 0, 0, 0, &unused, &unused, rxd, rxc, &unused, &unused, &pause,
+         tx_packet, rx_packet, 64);
+    *link_up = static_cast<Handle *>(pointer)->out.link_up;
+}
 }

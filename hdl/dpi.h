@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * dpi - the functions that nonic_axis.sv calls.
+ * dpi - the functions that nonic_axis.sv, nonic_qp.sv and nonic_xgmii.sv call.
  */
 #ifndef HDL_DPI_H
 #define HDL_DPI_H

@@ -416,6 +416,54 @@ static void test_cut(void **state)
     assert_int_equal(hdl_port_counters(bench.port)->padded, 1);
 }
 
+/* The edges at which beats of frames of 100 bytes appear, pushed together as of `at_ps`. */
+static void towards(const struct hdl_port_config *config, uint64_t at_ps, uint64_t *seen_ps,
+                    uint32_t beats)
+{
+    static const uint8_t bytes[100];
+    const struct hdl_frame frame = {.at_ps = at_ps, .data = bytes, .bytes = 100, .bad = true};
+    set_up(config);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(hdl_port_push(bench.port, &frame));
+    }
+    bench.in.m_ready = true;
+    for (uint32_t beat = 0; beat < beats;) {
+        rest();
+        if (bench.out.m_valid) {
+            assert_int_equal(bench.out.m_last, beat % 13 == 12);
+            assert_true(bench.out.m_user || !bench.out.m_last);
+            seen_ps[beat++] = bench.now_ps;
+        }
+    }
+}
+
+/* FER-129: a frame that has come whole appears in one beat after the other. With cut-through, each
+ * beat appears at the first edge after its last byte has come, and the last one, which is good or
+ * bad, after the FCS; frames follow one another as on the line. */
+static void test_cut_through(void **state)
+{
+    (void)state;
+    struct hdl_port_config config = plain;
+    uint64_t seen_ps[39];
+    config.line_fs_per_byte = LINE_10G;
+    towards(&config, 10000, seen_ps, COUNT_OF(seen_ps));
+    for (uint64_t beat = 0; beat < COUNT_OF(seen_ps); beat++) {
+        assert_int_equal(seen_ps[beat], (2 + beat) * CYCLE_PS);
+    }
+    config.cut_through = true;
+    for (uint64_t fs_per_byte = LINE_10G; fs_per_byte <= 3 * LINE_10G;
+         fs_per_byte += LINE_10G / 2) {
+        config.line_fs_per_byte = fs_per_byte;
+        towards(&config, 10000, seen_ps, COUNT_OF(seen_ps));
+        for (uint64_t beat = 0; beat < COUNT_OF(seen_ps); beat++) {
+            const uint64_t in_frame = beat % 13, begin = beat / 13 * (8 + 100 + 4 + 12);
+            const uint64_t bytes = begin + 8 + (in_frame == 12 ? 104 : 8 * in_frame + 8);
+            const uint64_t come_ps = 10000 + bytes * fs_per_byte / 1000;
+            assert_int_equal(seen_ps[beat], (come_ps / CYCLE_PS + 1) * CYCLE_PS);
+        }
+    }
+}
+
 /* The gaps in a frame to the design, one bit for each cycle; a frame of the design's own may be
  * sent meanwhile. */
 static uint64_t gaps_of(const struct hdl_port_config *config, bool sends)
@@ -603,15 +651,16 @@ static void test_configuration(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames),  cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_waiting), cmocka_unit_test(test_reset),
-        cmocka_unit_test(test_late),    cmocka_unit_test(test_bad_frames),
-        cmocka_unit_test(test_texts),   cmocka_unit_test(test_line),
-        cmocka_unit_test(test_leaving), cmocka_unit_test(test_strictly_after),
-        cmocka_unit_test(test_towards), cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_streams), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_pause),   cmocka_unit_test(test_pause_ahead),
-        cmocka_unit_test(test_unknown), cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_frames),        cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_waiting),       cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_late),          cmocka_unit_test(test_bad_frames),
+        cmocka_unit_test(test_texts),         cmocka_unit_test(test_line),
+        cmocka_unit_test(test_leaving),       cmocka_unit_test(test_strictly_after),
+        cmocka_unit_test(test_towards),       cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_streams),       cmocka_unit_test(test_cut_through),
+        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_pause_ahead),   cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_configuration),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     free(bench.memory);

@@ -10,7 +10,7 @@
 
 enum {
     PORT_OF_HELLO_BYTES = 8,
-    CONFIG_BYTES = 6 * 4 + 2 * 8,
+    CONFIG_BYTES = 7 * 4 + 2 * 8,
     RESET_ASSERTED = 1, /* Flags. */
     FRAME_BAD = 1
 };
@@ -114,7 +114,8 @@ static void store_hello(const struct hdl_hello *hello, uint8_t *bytes)
 static void store_config(const struct hdl_port_config *config, uint8_t *bytes)
 {
     const uint32_t words[] = {config->width_bits, config->frame_bytes, config->frames,
-                              config->paused_by,  config->ready_ppm,   config->gap_ppm};
+                              config->paused_by,  config->ready_ppm,   config->gap_ppm,
+                              config->cut_through};
     memcpy(bytes, words, sizeof(words));
     store_le64(bytes + sizeof(words), config->line_fs_per_byte);
     store_le64(bytes + sizeof(words) + 8, config->seed);
@@ -175,9 +176,10 @@ static const char *load_config(const uint8_t *rest, struct hdl_port_config *conf
                                        .paused_by = load_le32(rest + 12),
                                        .ready_ppm = load_le32(rest + 16),
                                        .gap_ppm = load_le32(rest + 20),
-                                       .line_fs_per_byte = load_le64(rest + 24),
-                                       .seed = load_le64(rest + 32)};
-    return hdl_port_config_error(config);
+                                       .cut_through = load_le32(rest + 24) != 0,
+                                       .line_fs_per_byte = load_le64(rest + 28),
+                                       .seed = load_le64(rest + 36)};
+    return load_le32(rest + 24) > 1 ? "bits that mean nothing" : hdl_port_config_error(config);
 }
 
 static const char *load_pause(const struct header *header, struct hdl_pause *pause)

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define HDL_ABI           4
+#define HDL_ABI           5
 #define HDL_PORTS_MAX     16                /* Numbers of a design's ports are below it. */
 #define HDL_PERIOD_FS_MIN 2000              /* A clock has edges at whole ps. */
 #define HDL_MODEL_ENTRY   "nonic_hdl_model" /* The one symbol that a model exports. */
@@ -33,8 +33,8 @@ struct hdl_model;
 
 struct hdl_host {
     void *owner;
-    /* A nonic_axis of the design; NULL: refused. */
-    struct hdl_port *(*attach)(void *owner, uint32_t number, uint32_t width_bits);
+    /* A nonic_axis of the design, or a nonic_xgmii; NULL: refused. */
+    struct hdl_port *(*attach)(void *owner, uint32_t number, uint32_t width_bits, bool xgmii);
     /* hdl_port_edge. */
     void (*edge)(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *in,
                  struct hdl_out *out);

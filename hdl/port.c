@@ -10,7 +10,6 @@
 #define PREAMBLE_BYTES 8 /* And the start of the frame. */
 #define GAP_BYTES      12
 #define QUANTUM_BYTES  64
-#define FS_PER_PS      1000
 #define ALWAYS         1000000 /* ready_ppm. */
 
 /* -- Memory -------------------------------------------------------------------------------------*/
@@ -20,6 +19,9 @@ const char *hdl_port_config_error(const struct hdl_port_config *config)
     if (config->width_bits < 8 || config->width_bits > HDL_WIDTH_BITS_MAX ||
         (config->width_bits & (config->width_bits - 1)) != 0) {
         return "the width is a power of two, 8 to 1024 bits";
+    }
+    if (config->xgmii && config->width_bits != 8 * XGMII_LANES) {
+        return "XGMII has 64 bits here";
     }
     if (config->frame_bytes < HDL_FRAME_BYTES_MIN || config->frame_bytes > HDL_FRAME_BYTES_MAX) {
         return "the longest frame has 60 to 16384 bytes";
@@ -44,9 +46,14 @@ static size_t slots_bytes(const struct hdl_port_config *config)
     return line_aligned(config->frames * sizeof(struct slot));
 }
 
+static size_t stride_of(const struct hdl_port_config *config)
+{
+    return line_aligned(config->frame_bytes + FCS_BYTES); /* XGMII has it. */
+}
+
 static size_t data_bytes(const struct hdl_port_config *config)
 {
-    return (size_t)config->frames * line_aligned(config->frame_bytes);
+    return config->frames * stride_of(config);
 }
 
 size_t hdl_port_bytes(const struct hdl_port_config *config)
@@ -69,20 +76,16 @@ struct hdl_port *hdl_port_init(const struct hdl_port_config *config, void *memor
     uint8_t *rest = (uint8_t *)memory + line_aligned(sizeof(*port));
     *port = (struct hdl_port){.config = *config,
                               .beat_bytes = config->width_bits / 8,
-                              .stride = (uint32_t)line_aligned(config->frame_bytes)};
+                              .stride = (uint32_t)stride_of(config)};
     queue_init(&port->out, config, &rest);
     queue_init(&port->in, config, &rest);
     prng_init(&port->ready_draws, 2 * config->seed);
     prng_init(&port->gap_draws, 2 * config->seed + 1);
+    port_xgmii_init(port);
     return port;
 }
 
 /* -- Time on the line ---------------------------------------------------------------------------*/
-
-static uint64_t line_ps(const struct hdl_port *port, uint64_t bytes)
-{
-    return bytes * port->config.line_fs_per_byte / FS_PER_PS;
-}
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
@@ -133,7 +136,7 @@ static uint32_t paused(const struct hdl_port *port, uint64_t now_ps)
 
 /* -- Rules --------------------------------------------------------------------------------------*/
 
-static void broken(struct hdl_port *port, enum hdl_rule rule, uint64_t now_ps)
+void port_broken(struct hdl_port *port, enum hdl_rule rule, uint64_t now_ps)
 {
     port->counters.rules[rule]++;
     if (port->violation_count < HDL_VIOLATIONS_KEPT) {
@@ -181,9 +184,9 @@ static void judge_wait(struct hdl_port *port, const struct beat *now, uint64_t n
         return;
     }
     if (!now->valid) {
-        broken(port, HDL_WITHDRAWN, now_ps);
+        port_broken(port, HDL_WITHDRAWN, now_ps);
     } else if (!same_beat(port, now, &port->waits)) {
-        broken(port, HDL_UNSTABLE, now_ps);
+        port_broken(port, HDL_UNSTABLE, now_ps);
     }
 }
 
@@ -191,7 +194,7 @@ static void judge_wait(struct hdl_port *port, const struct beat *now, uint64_t n
 static void judge_handshake(struct hdl_port *port, const struct hdl_in *in, uint64_t now_ps)
 {
     if (in->unknown_handshake && (port->was_reset || !in->reset)) {
-        broken(port, HDL_UNKNOWN, now_ps);
+        port_broken(port, HDL_UNKNOWN, now_ps);
     }
 }
 
@@ -201,7 +204,7 @@ static void judge_pace(struct hdl_port *port, bool valid, uint64_t now_ps)
     if (!port->within || valid) {
         port->idle = 0;
     } else if (port->ready && ++port->idle == HDL_LATE_CYCLES) {
-        broken(port, HDL_LATE, now_ps);
+        port_broken(port, HDL_LATE, now_ps);
     }
 }
 
@@ -245,7 +248,7 @@ static void judge_keep(struct hdl_port *port, const struct beat *beat, uint32_t 
     const enum hdl_rule rule = !beat->last ? HDL_KEEP_PART : hole ? HDL_KEEP_HOLE : HDL_KEEP_NONE;
     const bool whole = !hole && bytes == port->beat_bytes;
     if (beat->last ? hole || bytes == 0 : !whole) {
-        broken(port, rule, now_ps);
+        port_broken(port, rule, now_ps);
         port->spoilt = true;
     }
 }
@@ -259,14 +262,14 @@ static void take_beat(struct hdl_port *port, const struct beat *beat, uint64_t n
     }
     port->counters.beats_sent++;
     if (beat->unknown) {
-        broken(port, HDL_UNKNOWN, now_ps);
+        port_broken(port, HDL_UNKNOWN, now_ps);
         port->spoilt = true;
     } else {
         judge_keep(port, beat, bytes, hole, now_ps);
     }
     if (port->filled + bytes > port->config.frame_bytes) {
         if (!port->spoilt) {
-            broken(port, HDL_OVERSIZE, now_ps);
+            port_broken(port, HDL_OVERSIZE, now_ps);
         }
         port->spoilt = true;
     } else {
@@ -369,6 +372,24 @@ bool hdl_port_pull(struct hdl_port *port, struct hdl_frame *frame)
     return true;
 }
 
+/* The first bit of the design's first frame comes; with cut_through frames follow one another. */
+static uint64_t first_bit_ps(const struct hdl_port *port)
+{
+    return later(slot_at(port, &port->in, port->in.first)->at_ps, port->come_ps);
+}
+
+/* The first frame to the design is over. */
+static void frame_over(struct hdl_port *port)
+{
+    const uint32_t bytes = slot_at(port, &port->in, port->in.first)->bytes;
+    if (port->config.cut_through) {
+        port->come_ps = first_bit_ps(port) +
+                        line_ps(port, PREAMBLE_BYTES + (uint64_t)bytes + FCS_BYTES + GAP_BYTES);
+    }
+    port->in.first++;
+    port->driven = 0;
+}
+
 /* The beat on the wires was taken. */
 static void beat_taken(struct hdl_port *port)
 {
@@ -376,10 +397,21 @@ static void beat_taken(struct hdl_port *port)
     if (port->wires.last) {
         port->counters.received_frames++;
         port->counters.received_bytes += port->driven;
-        port->in.first++;
-        port->driven = 0;
+        frame_over(port);
     }
     port->wires.valid = false;
+}
+
+/* When the first frame's next beat is there. The last one is good or bad by the FCS. */
+static uint64_t beat_ps(const struct hdl_port *port)
+{
+    const struct slot *slot = slot_at(port, &port->in, port->in.first);
+    if (!port->config.cut_through) {
+        return slot->at_ps;
+    }
+    const uint32_t end = port->driven + port->beat_bytes;
+    const uint32_t bytes = end < slot->bytes ? end : slot->bytes + FCS_BYTES;
+    return first_bit_ps(port) + line_ps(port, PREAMBLE_BYTES + (uint64_t)bytes);
 }
 
 /* The first frame's next beat may appear: its time has come, and no gap was drawn. */
@@ -388,8 +420,7 @@ static bool beat_is_due(struct hdl_port *port, uint64_t now_ps)
     if (queued(&port->in) == 0) {
         return false;
     }
-    return slot_at(port, &port->in, port->in.first)->at_ps < now_ps &&
-           !prng_chance(&port->gap_draws, port->config.gap_ppm);
+    return beat_ps(port) < now_ps && !prng_chance(&port->gap_draws, port->config.gap_ppm);
 }
 
 static void drive_beat(struct hdl_port *port)
@@ -426,7 +457,7 @@ static void edge_to_design(struct hdl_port *port, uint64_t now_ps, bool ready)
 static void edge_in_reset(struct hdl_port *port, uint64_t now_ps, bool valid)
 {
     if (port->was_reset && valid) {
-        broken(port, HDL_VALID_RESET, now_ps);
+        port_broken(port, HDL_VALID_RESET, now_ps);
     }
     port->counters.lost_in_reset[0] += port->within;
     port->within = false;
@@ -435,8 +466,7 @@ static void edge_in_reset(struct hdl_port *port, uint64_t now_ps, bool valid)
     port->idle = 0;
     if (port->driven > 0) {
         port->counters.lost_in_reset[1]++;
-        port->in.first++;
-        port->driven = 0;
+        frame_over(port);
     }
     port->wires.valid = false;
 }
@@ -448,7 +478,7 @@ static void port_check(const struct hdl_port *port)
     CHECK(port->out.first <= port->out.end && queued(&port->out) <= port->config.frames);
     CHECK(port->in.first <= port->in.end && queued(&port->in) <= port->config.frames);
     CHECK(port->filled <= port->config.frame_bytes);
-    CHECK(!port->within || queued(&port->out) < port->config.frames);
+    CHECK(!port->within || port->spoilt || queued(&port->out) < port->config.frames);
     CHECK(!port->ready || queued(&port->out) < port->config.frames);
     CHECK(!port->wires.valid || (queued(&port->in) > 0 && port->driven > 0));
     CHECK(port->driven == 0 || port->driven <= slot_at(port, &port->in, port->in.first)->bytes);
@@ -481,6 +511,11 @@ void hdl_port_edge(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *
     begin_pauses(port, now_ps);
     const uint32_t pauses = paused(port, now_ps);
     port->counters.edges++;
+    if (UNLIKELY(port->config.xgmii)) {
+        out->pause = pauses;
+        port_xgmii_edge(port, now_ps, in, out);
+        return;
+    }
     judge_handshake(port, in, now_ps);
     if (in->reset) {
         edge_in_reset(port, now_ps, in->s_valid);

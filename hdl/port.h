@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * port - an Ethernet port of a hardware design: beats of an AXI4-Stream on one side, frames on the
- * other.
+ * port - an Ethernet port of a hardware design: beats of an AXI4-Stream, or words of XGMII, on one
+ * side, frames on the other.
  *
  * Purpose    A design in a simulator sends and receives frames as it would through a MAC: it is
  *            held back as the line holds it back, and what it does against the rules of the stream
- *            is counted by the rule's name.
+ *            is counted by the rule's name. Of a design that has its own MAC, the port is the line.
  * Time       The caller's, in ps, and never backwards. hdl_port_edge is one rising edge of the
  *            port's clock. A frame, a pause or an end of a pause that happens at t is seen at the
  *            first edge after t, and not at t: so it does not matter what runs first at t.
  * Signals    `in` has the values that were there before the edge, `out` those that are driven after
- *            it. All outputs come out of registers.
+ *            it. All outputs come out of registers. A port of XGMII has txd in s_data, txc in s_keep,
+ *            rxd in m_data, rxc in m_keep, and link_up, on each edge; it has no handshakes, and
+ *            neither ready, gaps nor pauses hold anything back.
  * Ownership  Memory is the caller's (hdl_port_bytes); nothing is allocated.
  * Source     AMBA 4 AXI4-Stream Protocol (IHI 0051A); IEEE 802.3, 4A.2.3.2 (padding, gap), 31B
- *            (pause); IEEE 802.1Q, 36 (priority-based flow control).
+ *            (pause), 46 (XGMII: hdl/xgmii.h); IEEE 802.1Q, 36 (priority-based flow control).
  */
 #ifndef HDL_PORT_H
 #define HDL_PORT_H
@@ -43,6 +45,10 @@ struct hdl_port_config {
     uint32_t ready_ppm; /* s_ready is high in a cycle with this probability; 1000000: always. */
     uint32_t gap_ppm;   /* Towards the design: a beat waits a cycle, with this probability. */
     uint64_t seed;      /* This port alone has it; each direction draws from a stream of its own. */
+    bool xgmii;         /* Of 64 bits. Its clock is its line's. */
+    /* Beats to the design come while the frame still arrives, at the line's rate; else when it has
+     * arrived, one a cycle. Words of XGMII come at the line's rate in any case. */
+    bool cut_through;
 };
 
 /* NULL, or why it cannot be used. */
@@ -65,16 +71,19 @@ struct hdl_out {
     bool s_ready;
     bool m_valid, m_last, m_user;
     uint32_t pause; /* Bit c: class c is paused. */
+    bool link_up;   /* Of XGMII: the design tells of no fault. */
     /* The number of the frame that passes, from 1 on; 0: none. Frames of the design that are not
      * delivered have none of their own. */
     uint32_t sent_frame, received_frame;
 };
 
 struct hdl_frame {
-    uint64_t at_ps;
+    uint64_t at_ps;      /* To the design: see hdl_port_push. */
     const uint8_t *data; /* From the destination's address to the last byte before the FCS. */
     uint32_t bytes;
-    bool bad; /* Towards the design: m_user with the last beat; a short one is not padded. */
+    /* Towards the design: m_user with the last beat, or a wrong FCS of XGMII; a short frame is not
+     * padded then. */
+    bool bad;
 };
 
 /* From at_ps on, for quanta of 512 bits on the line; 0 ends a pause. */
@@ -83,7 +92,7 @@ struct hdl_pause {
     uint32_t priority, quanta; /* HDL_LINK: of the link. At most 65535. */
 };
 
-/* The rules of the stream. A broken one is counted; HDL_LATE alone is a warning. */
+/* The rules of the stream, and of XGMII. A broken one is counted; HDL_LATE alone is a warning. */
 enum hdl_rule {
     HDL_KEEP_PART,   /* A beat that is not the last one has bytes left out. */
     HDL_KEEP_HOLE,   /* Bytes of the last beat are left out before others. */
@@ -94,6 +103,15 @@ enum hdl_rule {
     HDL_LATE,        /* Within a frame valid is low in HDL_LATE_CYCLES in which ready is high. */
     HDL_OVERSIZE,    /* A frame is longer than the port's longest. */
     HDL_UNKNOWN, /* X or Z on valid or ready, or on a bit that counts of a beat that is taken. */
+    /* Of XGMII, as OVERSIZE is; of a frame the first one counts. */
+    HDL_START_LANE, /* A frame begins in another lane than 0 and 4. */
+    HDL_GAP,        /* Less than five octets lie between two frames. */
+    HDL_PREAMBLE,
+    HDL_ERROR,     /* An error octet in a frame. */
+    HDL_TERMINATE, /* A frame ends without one. */
+    HDL_RUNT,      /* It is shorter than a MAC sends. */
+    HDL_FCS,
+    HDL_STRAY, /* Something else than idle or an ordered set, between frames. */
     HDL_RULES
 };
 #define HDL_LATE_CYCLES 10000
@@ -133,7 +151,8 @@ struct hdl_port *hdl_port_init(const struct hdl_port_config *config, void *memor
 void hdl_port_edge(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *in,
                    struct hdl_out *out);
 
-/* A frame to the design, whose first beat appears at the first edge after at_ps. The data are
+/* A frame to the design, whose first beat appears at the first edge after at_ps. With cut_through
+ * at_ps is the time of its first bit, or it follows the frame before it on the line. The data are
  * copied. False: there is no room, or it is longer than the longest; it is counted. */
 bool hdl_port_push(struct hdl_port *port, const struct hdl_frame *frame);
 /* How many frames to the design find room before the next edge. */

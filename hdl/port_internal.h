@@ -8,6 +8,9 @@
 
 #include "base/prng.h"
 #include "hdl/port.h"
+#include "hdl/xgmii.h"
+
+#define FS_PER_PS 1000
 
 /* A frame in the queue of a direction. */
 struct slot {
@@ -51,6 +54,7 @@ struct hdl_port {
     uint32_t
         driven; /* Bytes of the first frame that were driven, the ones on the wires included. */
     struct beat wires; /* m_*, as they are driven. */
+    uint64_t come_ps;  /* With cut_through: the line to the design is free. */
     struct prng gap_draws;
 
     struct hdl_pause pauses[HDL_PAUSES_AHEAD]; /* Their times have not come. */
@@ -60,10 +64,27 @@ struct hdl_port {
     struct hdl_violation violations[HDL_VIOLATIONS_KEPT];
     uint32_t violation_count, violations_told;
 
+    /* Of XGMII: */
+    struct xgmii_decoder decoder;
+    struct xgmii_encoder encoder;
+
     /* A mirror's. */
     uint64_t forwarded; /* Frames to the design that were taken out for the port there. */
     struct hdl_counters mirrored;
 };
+
+/* port_xgmii.c, for port.c. */
+void port_xgmii_init(struct hdl_port *port);
+void port_xgmii_edge(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *in,
+                     struct hdl_out *out);
+
+/* port.c, for port_xgmii.c: a rule was. */
+void port_broken(struct hdl_port *port, enum hdl_rule rule, uint64_t now_ps);
+
+static inline uint64_t line_ps(const struct hdl_port *port, uint64_t bytes)
+{
+    return bytes * port->config.line_fs_per_byte / FS_PER_PS;
+}
 
 static inline uint32_t queued(const struct queue *queue)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * The rules of the stream, in words.
+ * The rules of the stream and of XGMII, in words.
  */
 #include "base/check.h"
 #include "hdl/port.h"
@@ -24,6 +24,20 @@ static const struct hdl_rule_text texts[HDL_RULES] = {
                       "IEEE 802.3 3.2.7"},
     [HDL_UNKNOWN] = {"unknown", "tvalid or tready, or a bit that counts of a beat, is X or Z",
                      "IEEE 1364-2005 4.1: such a bit is neither 0 nor 1"},
+    [HDL_START_LANE] = {"start-lane", "start (0xfb) is in another lane than 0 and 4",
+                        "IEEE 802.3 46.3.1.4, 49.2.4.4"},
+    [HDL_GAP] = {"gap", "fewer than five octets lie between two frames, terminate included",
+                 "IEEE 802.3 46.2.1; twelve are sent on average"},
+    [HDL_PREAMBLE] = {"preamble", "start is not followed by six octets 0x55 and 0xd5",
+                      "IEEE 802.3 46.2.2"},
+    [HDL_ERROR] = {"error", "there is an error (0xfe) in a frame", "IEEE 802.3 46.3.3.1"},
+    [HDL_TERMINATE] = {"terminate", "a frame ends without terminate (0xfd)",
+                       "IEEE 802.3 46.2.4, 46.3.3.3"},
+    [HDL_RUNT] = {"runt", "a frame has fewer than 64 octets, FCS included",
+                  "IEEE 802.3 3.2.8, 4A.4.2: the MAC pads it"},
+    [HDL_FCS] = {"fcs", "the FCS of a frame is wrong", "IEEE 802.3 3.2.9"},
+    [HDL_STRAY] = {"stray", "between frames there is neither idle, start nor an ordered set",
+                   "IEEE 802.3 46.2.1, 46.3.1.2"},
 };
 
 const struct hdl_rule_text *hdl_rule_text(enum hdl_rule rule)

@@ -32,7 +32,8 @@ static const char help[] =
     "                       [-y DIR] [-G NAME=VALUE] [--filter] [-o OUT]\n\n"
     "Compiles a design for `nonic hdl`. Its top module has the inputs clk and rst, and a "
     "nonic_axis\n"
-    "inside, which comes with nonic. Verilator's files are in OUT.so.build, made anew each "
+    "or nonic_xgmii inside, which come with nonic. Verilator's files are in OUT.so.build, made "
+    "anew each "
     "time.\n\n"
     "  --simulator NAME verilator, or icarus: slow, but it knows X and Z (verilator)\n"
     "  --top MODULE     the top module (the name of the first file without its end)\n"
@@ -177,7 +178,8 @@ static void look_beside(const char *file, struct words *options)
 /* Nonic's part of a model; and its modules in place of Xilinx', unless the design has its own. */
 static void add_parts(const char *glue, struct words *words)
 {
-    static const char *const names[] = {"nonic_axis.sv", "nonic_qp.sv", "verilator.cpp", "dpi.cpp"};
+    static const char *const names[] = {"nonic_axis.sv", "nonic_qp.sv", "nonic_xgmii.sv",
+                                        "verilator.cpp", "dpi.cpp"};
     static char parts[COUNT_OF(names)][PATH_MAX + 32], folder[PATH_MAX + 8];
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         snprintf(parts[i], sizeof(parts[i]), "%s/%s", glue, names[i]);
@@ -284,8 +286,8 @@ static bool find_glue(char *glue, char *root)
 /* vpi.c becomes a module for vvp, with the port in it. */
 static int build_module(const char *glue, const char *root, const char *out)
 {
-    static const char *const files[] = {"vpi.c", "port.c", "message.c", "base/prng.c",
-                                        "base/check.c"};
+    static const char *const files[] = {"vpi.c",   "port.c",      "port_xgmii.c", "message.c",
+                                        "xgmii.c", "base/prng.c", "base/check.c"};
     static char paths[COUNT_OF(files)][PATH_MAX + 16];
     char above[PATH_MAX + 2], beside[PATH_MAX + 2], module[PATH_MAX];
     struct words words = {0};
@@ -311,13 +313,14 @@ static int build_icarus(const struct wishes *wishes, const char *top, const char
                         const char *root, char **files)
 {
     char name[NAME_MAX + 16], parameters[sizeof(wishes->parameters) + 32], shared[NAME_MAX + 8];
-    char axis[PATH_MAX + 32], clock[PATH_MAX + 32];
+    char axis[PATH_MAX + 32], xgmii[PATH_MAX + 32], clock[PATH_MAX + 32];
     struct words words = {0};
     snprintf(shared, sizeof(shared), "%s.vvp", top);
     const char *out = wishes->out != NULL ? wishes->out : shared;
     snprintf(name, sizeof(name), "-DNONIC_TOP=%s", top);
     snprintf(parameters, sizeof(parameters), "-DNONIC_PARAMETERS=%s", wishes->parameters);
     snprintf(axis, sizeof(axis), "%s/nonic_axis.sv", glue);
+    snprintf(xgmii, sizeof(xgmii), "%s/nonic_xgmii.sv", glue);
     snprintf(clock, sizeof(clock), "%s/vpi_top.sv", glue);
     const char *const always[] = {"iverilog",  "-g2012", "-Y.sv", "-s",
                                   "nonic_top", "-o",     out,     name};
@@ -334,6 +337,7 @@ static int build_icarus(const struct wishes *wishes, const char *top, const char
         add(&words, files[i]);
     }
     add(&words, axis);
+    add(&words, xgmii);
     add(&words, clock);
     print_words(&words);
     if (run(&words, false) != 0 || build_module(glue, root, out) != 0) {

@@ -47,6 +47,7 @@ bool hdl_read_option(struct hdl_wishes *wishes, int option, const char *value, c
     case HDL_OPTION_RATE: return hdl_read_number("rate", value, 0, 1000, &wishes->rate_gbps);
     case HDL_OPTION_SEED: return hdl_read_number("seed", value, 0, 1e15, &wishes->seed);
     case HDL_OPTION_STRICT: wishes->strict = true; return true;
+    case HDL_OPTION_CUT_THROUGH: wishes->cut_through = true; return true;
     default: fprintf(stderr, "%s", help); return false;
     }
 }
@@ -59,7 +60,8 @@ struct sim_design_config hdl_config(const struct hdl_model_ops *ops,
                                       .port = {.frame_bytes = HDL_FRAME_BYTES_MAX,
                                                .frames = FRAMES_WAIT,
                                                .line_fs_per_byte = (uint64_t)byte_fs,
-                                               .ready_ppm = 1000000},
+                                               .ready_ppm = 1000000,
+                                               .cut_through = wishes->cut_through},
                                       .period_fs = (uint64_t)(wishes->period_ns * FS_PER_NS),
                                       .reset_edges = SIM_DESIGN_RESET_EDGES,
                                       .seed = (uint64_t)wishes->seed};

@@ -24,7 +24,7 @@ struct hdl_wishes {
     const char *trace; /* NULL: none. */
     double trace_from_us, trace_for_us;
     double period_ns, rate_gbps, seed;
-    bool strict;
+    bool strict, cut_through;
 };
 extern const struct hdl_wishes hdl_plain_wishes;
 
@@ -36,6 +36,7 @@ enum {
     HDL_OPTION_RATE,
     HDL_OPTION_SEED,
     HDL_OPTION_STRICT,
+    HDL_OPTION_CUT_THROUGH,
 };
 /* clang-format off */
 #define HDL_OPTIONS                                                                                \
@@ -46,6 +47,7 @@ enum {
     {"rate", required_argument, NULL, HDL_OPTION_RATE},                                            \
     {"seed", required_argument, NULL, HDL_OPTION_SEED},                                            \
     {"strict", no_argument, NULL, HDL_OPTION_STRICT},                                              \
+    {"cut-through", no_argument, NULL, HDL_OPTION_CUT_THROUGH},                                    \
     {"help", no_argument, NULL, 'h'},                                                              \
     {0}
 /* clang-format on */

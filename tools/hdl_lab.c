@@ -39,6 +39,8 @@ static const char help[] =
     "  --loss P              probability with which a packet is lost, each way (0)\n"
     "  --rate GBPS           of all lines, in Gb/s (10)\n"
     "  --period NS           of the designs' clock, in ns (6.4)\n"
+    "  --cut-through         frames reach designs while they still arrive, not when they are "
+    "whole\n"
     "  --seed N              of losses, and of registers without reset (1)\n"
     "  --patience MS         the run ends when nothing was acknowledged, with --wire when no "
     "frame\n"
@@ -79,6 +81,7 @@ static struct feroce_setup setup_of(struct lab_run *run, const struct wishes *wi
     struct feroce_setup setup = feroce_setup_2026(run, FEROCE_10G);
     setup.design_faults = wishes->faults;
     setup.design_period_fs = (uint64_t)(wishes->plain.period_ns * FS_PER_NS);
+    setup.design_cut_through = wishes->plain.cut_through;
     setup.line.wire.byte_fs = (uint64_t)(HDL_BITS_PER_FS / wishes->plain.rate_gbps);
     setup.board_line = setup.line;
     setup.patience_ps = (uint64_t)(wishes->patience_ms * PS_PER_MS);

@@ -44,6 +44,7 @@ static const char help[] =
     "                         nothing passed for H (5us,50ms); off: it never waits\n"
     "  --period NS            of the clock, in ns (6.4)\n"
     "  --rate GBPS            of the line, in Gb/s (10); 0: the line takes no time\n"
+    "  --cut-through          beats come while their frame still arrives, at the line's rate\n"
     "  --seed N               of registers without reset (1)\n"
     "  --fault SPEC           a bad network, as nonic run --fault says it\n"
     "  --connect WORDS|FILE   the peer of the design's nonic_qp: \"ip=127.0.0.1 qpn=0x11 psn=0\n"

@@ -29,6 +29,7 @@ static const char help[] =
     "  --compare GOLDEN.pcapng  are they these? The first that differs is told; status 1\n"
     "  --period NS              of the clock, in ns (6.4)\n"
     "  --rate GBPS              of the line, in Gb/s (10); 0: the line takes no time\n"
+    "  --cut-through            beats come while their frame still arrives, at the line's rate\n"
     "  --linger US              silence that ends the run (100)\n"
     "  --ready P, --gap P       probabilities: tready in a cycle (1), a gap between two beats "
     "(0)\n" HDL_FAULT_HELP

@@ -21,6 +21,7 @@
 #define PAUSE_ALL_CLASSES   0xffu
 #define PAUSE_QUANTA_MAX    0xffffu
 #define PAUSE_QUANTUM_BYTES 64u /* 512 bit times. */
+#define PAUSE_FRAME_BYTES   60u /* Without FCS. */
 
 enum pause_kind {
     PAUSE_LINK,  /* LFC: everything that the link carries. */
@@ -50,11 +51,13 @@ static inline struct pause pause_classes(uint8_t classes, uint16_t quanta)
     return pause;
 }
 
+static const uint8_t pause_destination[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01};
+
 /* Reads a frame from the destination's address on. False: it is no frame of flow control. */
 static inline bool pause_decode(const uint8_t *frame, size_t count, struct pause *pause)
 {
-    static const uint8_t begin[] = {0x01, 0x80, 0xc2, 0x00, 0x00, 0x01};
-    if (count < 36 || memcmp(frame, begin, sizeof(begin)) != 0 || load_be16(frame + 12) != 0x8808) {
+    if (count < 36 || memcmp(frame, pause_destination, sizeof(pause_destination)) != 0 ||
+        load_be16(frame + 12) != 0x8808) {
         return false;
     }
     *pause = pause_link(load_be16(frame + 16));
@@ -66,6 +69,24 @@ static inline bool pause_decode(const uint8_t *frame, size_t count, struct pause
         }
     }
     return pause->kind == PAUSE_CLASS || load_be16(frame + 14) == 0x0001;
+}
+
+/* The frame, of a switch that has no address. */
+static inline void pause_encode(const struct pause *pause, uint8_t frame[PAUSE_FRAME_BYTES])
+{
+    memset(frame, 0, PAUSE_FRAME_BYTES);
+    memcpy(frame, pause_destination, sizeof(pause_destination));
+    frame[6] = 2;
+    store_be16(frame + 12, 0x8808);
+    store_be16(frame + 14, pause->kind == PAUSE_LINK ? 0x0001 : 0x0101);
+    if (pause->kind == PAUSE_LINK) {
+        store_be16(frame + 16, pause->quanta[0]);
+        return;
+    }
+    frame[17] = pause->classes;
+    for (uint32_t i = 0; i < PAUSE_CLASSES; i++) {
+        store_be16(frame + 18 + 2 * i, pause->quanta[i]);
+    }
 }
 
 #endif

@@ -5,6 +5,10 @@
 //
 // One frame is stored. While it is sent back, the next one waits. The checksum of UDP stays right,
 // because a sum does not care for the order of what it adds.
+`ifndef NETWORK
+`define NETWORK nonic_axis           // or that of a file before this one (xgmii_mac.sv)
+`endif
+
 module echo #(
     parameter int UDP_PORT = 7
 ) (
@@ -20,7 +24,7 @@ module echo #(
     logic [8:0]  pause;
     logic [31:0] tx_packet, rx_packet;
 
-    nonic_axis #(.DATA_WIDTH(64), .PORT(0)) network (
+    `NETWORK #(.DATA_WIDTH(64), .PORT(0)) network (
         .clk, .rst,
         .s_axis_tdata(tx_data), .s_axis_tkeep(tx_keep), .s_axis_tvalid(tx_valid),
         .s_axis_tready(tx_ready), .s_axis_tlast(tx_last), .s_axis_tuser(1'b0),

@@ -5,6 +5,10 @@
 // SEND in any number of packets; everything else is refused as an invalid request. Two messages are
 // stored: the one that goes back, and the next one. A third one is asked to come later (RNR NAK).
 // nonic_qp has the peer's half of the connection, whoever brings it.
+`ifndef NETWORK
+`define NETWORK nonic_axis           // or that of a file before this one (xgmii_mac.sv)
+`endif
+
 module pong #(
     parameter int SIZE    = 65536,      // bytes of a message, at most; a power of two
     parameter int RTO     = 7266,       // cycles without an acknowledgement until packets go again,
@@ -25,7 +29,7 @@ module pong #(
     logic        rx_valid, rx_last, rx_user, tx_valid, tx_ready, tx_last;
     logic [8:0]  pause;
     logic [31:0] tx_packet, rx_packet;
-    nonic_axis #(.DATA_WIDTH(64), .PORT(0)) network (
+    `NETWORK #(.DATA_WIDTH(64), .PORT(0)) network (
         .clk, .rst,
         .s_axis_tdata(tx_data), .s_axis_tkeep(tx_keep), .s_axis_tvalid(tx_valid),
         .s_axis_tready(tx_ready), .s_axis_tlast(tx_last), .s_axis_tuser(1'b0),

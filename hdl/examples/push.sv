@@ -6,6 +6,10 @@
 // version 3 to UDP port 0x4321 (wire/feroce.h); the board's address is the one that the host calls.
 // The payload is a pattern, so it needs no memory: word n of the queue pair is n. Another OPEN takes
 // the place of the queue pair that there was.
+`ifndef NETWORK
+`define NETWORK nonic_axis           // or that of a file before this one (xgmii_mac.sv)
+`endif
+
 module push #(
     parameter int PMTU       = 4096,
     parameter int WINDOW     = 16,       // packets that wait for their acknowledgement
@@ -28,7 +32,7 @@ module push #(
     logic [8:0]  pause;
     logic [31:0] tx_packet, rx_packet;
 
-    nonic_axis #(.DATA_WIDTH(64), .PORT(0)) network (
+    `NETWORK #(.DATA_WIDTH(64), .PORT(0)) network (
         .clk, .rst,
         .s_axis_tdata(tx_data), .s_axis_tkeep(tx_keep), .s_axis_tvalid(tx_valid),
         .s_axis_tready(tx_ready), .s_axis_tlast(tx_last), .s_axis_tuser(1'b0),

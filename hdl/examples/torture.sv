@@ -4,6 +4,10 @@
 //
 // It looks for errors in what stands around it: every rule of the stream is kept, and no cycle is like
 // the one before. Frames wait in a ring of 32 KB; a bad one is taken out of it again.
+`ifndef NETWORK
+`define NETWORK nonic_axis           // or that of a file before this one (xgmii_mac.sv)
+`endif
+
 module torture (
     input logic clk,
     input logic rst
@@ -16,7 +20,7 @@ module torture (
     logic [8:0]  pause;
     logic [31:0] tx_packet, rx_packet;
 
-    nonic_axis #(.DATA_WIDTH(64), .PORT(0)) network (
+    `NETWORK #(.DATA_WIDTH(64), .PORT(0)) network (
         .clk, .rst,
         .s_axis_tdata(tx_data), .s_axis_tkeep(tx_keep), .s_axis_tvalid(tx_valid),
         .s_axis_tready(tx_ready), .s_axis_tlast(tx_last), .s_axis_tuser(1'b0),

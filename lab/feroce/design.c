@@ -172,7 +172,8 @@ static void note_answer(struct feroce_design *design, const struct feroce_packet
     }
 }
 
-/* Orders to the connection manager are never spoilt: nobody would send them again. */
+/* Orders to the connection manager are never spoilt: nobody would send them again. With cut-through
+ * its head has come, and lines of this machine spoil nothing, so it will be good. */
 static void on_frame(struct sim_port *port, struct sim_frame *line_frame)
 {
     struct feroce_node *node = CONTAINER_OF(port, struct feroce_node, port);
@@ -180,6 +181,7 @@ static void on_frame(struct sim_port *port, struct sim_frame *line_frame)
     struct feroce_packet_on_line *packet =
         CONTAINER_OF(line_frame, struct feroce_packet_on_line, frame);
     uint8_t bytes[FEROCE_PACKET_BYTES_MAX];
+    CHECK(!line_frame->spoilt);
     memcpy(packet->addresses.destination_mac, design->bridge.mac, 6);
     packet->from_design = false;
     struct hdl_frame frame = {
@@ -213,11 +215,17 @@ static void on_begin(struct sim_port *port, struct sim_frame *frame)
 
 static void on_pause(struct sim_port *port, const struct pause *pause)
 {
-    sim_design_pause(&CONTAINER_OF(port, struct feroce_node, port)->design->design, 0, pause);
+    struct feroce_design *design = CONTAINER_OF(port, struct feroce_node, port)->design;
+    design->given += sim_design_pause(&design->design, 0, pause);
 }
 
 const struct sim_port_calls feroce_design_calls = {
     .on_frame = on_frame, .on_loss = on_loss, .on_begin = on_begin, .on_pause = on_pause};
+const struct sim_port_calls feroce_cut_through_calls = {.on_frame = on_frame,
+                                                        .on_loss = on_loss,
+                                                        .on_begin = on_begin,
+                                                        .on_pause = on_pause,
+                                                        .at_head = true};
 
 /* -- Opening ------------------------------------------------------------------------------------*/
 
@@ -235,7 +243,8 @@ void feroce_design_open(struct feroce_node *node, const struct hdl_model_ops *op
                  .frames = FRAMES_WAIT,
                  .line_fs_per_byte = machine->setup.board_line.wire.byte_fs,
                  .paused_by = 1 << HDL_LINK | 1,
-                 .ready_ppm = 1000000},
+                 .ready_ppm = 1000000,
+                 .cut_through = machine->setup.design_cut_through},
         .period_fs = machine->setup.design_period_fs,
         .reset_edges = SIM_DESIGN_RESET_EDGES,
         .seed = machine->run->seed * FEROCE_SENDERS_MAX + node->number,

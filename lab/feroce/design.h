@@ -29,7 +29,8 @@ struct feroce_design {
     uint64_t refused;       /* and those for which its port had no room. */
 };
 
-extern const struct sim_port_calls feroce_design_calls;
+/* A design gets frames with their tails, or with their heads. */
+extern const struct sim_port_calls feroce_design_calls, feroce_cut_through_calls;
 
 /* The node is open. The run fails if the design cannot be used. */
 void feroce_design_open(struct feroce_node *node, const struct hdl_model_ops *ops);

@@ -478,7 +478,9 @@ void feroce_node_open(struct feroce_node *node, struct feroce_machine *machine, 
     CHECK(node->memory != NULL);
     feroce_board_init(&node->board, &config, node->memory);
     sim_port_open(&node->port, node->sim, &setup->board_line,
-                  setup->designs[number] != NULL ? &feroce_design_calls : &feroce_node_calls);
+                  setup->designs[number] == NULL ? &feroce_node_calls
+                  : setup->design_cut_through    ? &feroce_cut_through_calls
+                                                 : &feroce_design_calls);
     sim_errors_init(&node->port.errors, machine->run->seed * 16 + number, 0, 0);
     sim_event_init(&node->write, on_written);
     sim_event_init(&node->read, on_read);

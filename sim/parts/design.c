@@ -11,11 +11,12 @@
 
 /* -- Ports --------------------------------------------------------------------------------------*/
 
-static struct hdl_port *attach(void *owner, uint32_t number, uint32_t width_bits)
+static struct hdl_port *attach(void *owner, uint32_t number, uint32_t width_bits, bool xgmii)
 {
     struct sim_design *design = owner;
     struct hdl_port_config config = design->config.port;
     config.width_bits = width_bits;
+    config.xgmii = xgmii;
     config.seed = design->config.seed * SIM_DESIGN_PORTS_MAX + number;
     if (number >= SIM_DESIGN_PORTS_MAX || design->ports[number] != NULL) {
         snprintf(design->error, sizeof(design->error),
@@ -31,6 +32,7 @@ static struct hdl_port *attach(void *owner, uint32_t number, uint32_t width_bits
     void *memory = aligned_alloc(CACHE_LINE_BYTES, line_aligned(hdl_port_bytes(&config)));
     CHECK(memory != NULL);
     design->ports[number] = hdl_port_init(&config, memory);
+    design->xgmii |= (uint32_t)xgmii << number;
     design->port_count = number >= design->port_count ? number + 1 : design->port_count;
     return design->ports[number];
 }
@@ -72,7 +74,13 @@ static void note(struct sim_design *design, uint32_t port, const struct hdl_fram
     sim_note(design->sim, what | crc32c(0, frame->data, frame->bytes));
 }
 
-/* Flow control is for the MAC, which the port stands for: the design sees what follows from it. */
+/* Flow control is for the MAC. A port stands for it, and the design sees what follows; a design
+ * that speaks XGMII has its own. */
+static bool has_mac(const struct sim_design *design, uint32_t port)
+{
+    return (design->xgmii >> port & 1) != 0;
+}
+
 static bool pause_port(struct hdl_port *port, const struct pause *pause, uint64_t at_ps)
 {
     if (pause->kind == PAUSE_LINK) {
@@ -89,10 +97,18 @@ static bool pause_port(struct hdl_port *port, const struct pause *pause, uint64_
     return room;
 }
 
-void sim_design_pause(struct sim_design *design, uint32_t port, const struct pause *pause)
+bool sim_design_pause(struct sim_design *design, uint32_t port, const struct pause *pause)
 {
     CHECK(port < design->port_count && design->ports[port] != NULL);
+    if (has_mac(design, port)) {
+        uint8_t bytes[PAUSE_FRAME_BYTES];
+        pause_encode(pause, bytes);
+        const struct hdl_frame frame = {
+            .at_ps = design->sim->now_ps, .data = bytes, .bytes = sizeof(bytes)};
+        return sim_design_push(design, port, &frame);
+    }
     pause_port(design->ports[port], pause, design->sim->now_ps);
+    return false;
 }
 
 bool sim_design_strike(struct sim_design *design, uint32_t port, struct hdl_frame *frame)
@@ -107,7 +123,7 @@ bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_
     CHECK(ahead_ps == 0 || frame->at_ps >= design->sim->now_ps + ahead_ps);
     struct pause pause;
     note(design, SIM_DESIGN_PORTS_MAX + port, frame);
-    if (!frame->bad && pause_decode(frame->data, frame->bytes, &pause)) {
+    if (!frame->bad && !has_mac(design, port) && pause_decode(frame->data, frame->bytes, &pause)) {
         return pause_port(design->ports[port], &pause, frame->at_ps);
     }
     return hdl_port_push(design->ports[port], frame);
@@ -186,8 +202,8 @@ bool sim_design_open(struct sim_design *design, struct sim *sim,
     design->model = config->ops->open(config->ops, &design->host, config->seed);
     if (design->model == NULL || design->port_count == 0) {
         if (design->error[0] == '\0') {
-            snprintf(design->error, sizeof(design->error), "%s has no nonic_axis",
-                     config->ops->name);
+            snprintf(design->error, sizeof(design->error),
+                     "%s has no nonic_axis, and no nonic_xgmii", config->ops->name);
         }
         sim_design_close(design);
         return false;

@@ -31,7 +31,7 @@ struct sim_design;
 
 struct sim_design_config {
     const struct hdl_model_ops *ops;
-    struct hdl_port_config port; /* All have this; the design says how wide they are. */
+    struct hdl_port_config port; /* All have this; the design says which kind they are of. */
     uint64_t period_fs;
     uint32_t reset_edges; /* With reset, from the first one on and whenever it comes; at least 1. */
     uint64_t seed;
@@ -50,6 +50,7 @@ struct sim_design {
     struct hdl_model *model;
     struct hdl_port *ports[SIM_DESIGN_PORTS_MAX]; /* NULL: the design has none of this number. */
     uint32_t port_count;                          /* Numbers are below it. */
+    uint32_t xgmii;                               /* Bit i: port i is of this kind. */
     /* Those of the design are in `pair_numbers`; `local.ip` and the peer's half are the world's. */
     struct hdl_pair pairs[HDL_PAIRS_MAX];
     uint32_t pair_numbers;
@@ -65,10 +66,11 @@ bool sim_design_open(struct sim_design *design, struct sim *sim,
                      const struct sim_design_config *config);
 /* The seed's faults strike a frame that is about to be pushed, or do not. True: it is bad now. */
 bool sim_design_strike(struct sim_design *design, uint32_t port, struct hdl_frame *frame);
-/* A good frame of flow control pauses the port. False: the port has no room for the frame. */
+/* A good frame of flow control pauses the port, unless the design has its own MAC. False: the port
+ * has no room for the frame. */
 bool sim_design_push(struct sim_design *design, uint32_t port, const struct hdl_frame *frame);
-/* A pause that the port's MAC hears now. */
-void sim_design_pause(struct sim_design *design, uint32_t port, const struct pause *pause);
+/* A pause that the port's MAC hears now. True: the MAC is the design's own, and got a frame. */
+bool sim_design_pause(struct sim_design *design, uint32_t port, const struct pause *pause);
 void sim_design_close(struct sim_design *design);
 
 #endif

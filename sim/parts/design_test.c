@@ -27,6 +27,7 @@ struct hdl_model {
 };
 
 static uint32_t wants_ports = 1, wants_number, wants_width = 64, wants_pairs, wants_pair;
+static bool wants_xgmii;
 static uint64_t edge_3_ps, edge_million_ps;
 static struct sim_design_fault_rates rates;
 static uint64_t wants_resets = 5, last_reset_edge; /* Edges with reset. */
@@ -41,7 +42,7 @@ static struct hdl_model *open_model(const struct hdl_model_ops *ops, const struc
     model->host = host;
     model->reset = true;
     for (uint32_t i = 0; i < wants_ports; i++) {
-        model->port = host->attach(host->owner, wants_number, wants_width);
+        model->port = host->attach(host->owner, wants_number, wants_width, wants_xgmii);
         if (model->port == NULL) {
             free(model);
             return NULL;
@@ -109,7 +110,7 @@ static const struct hdl_model_ops loop = {.abi = HDL_ABI,
 static struct {
     struct sim sim;
     struct sim_design design;
-    uint32_t came;
+    uint32_t came, pauses;
     uint64_t first_ps;
     uint8_t bytes[2000];
 } world;
@@ -118,6 +119,11 @@ static void on_frame(struct sim_design *design, uint32_t port, const struct hdl_
 {
     assert_ptr_equal(design, &world.design);
     assert_int_equal(port, wants_number);
+    struct pause pause;
+    if (pause_decode(frame->data, frame->bytes, &pause)) {
+        world.pauses++;
+        return;
+    }
     assert_int_equal(frame->bytes, 100 + world.came);
     assert_memory_equal(frame->data, world.bytes, frame->bytes);
     world.first_ps = world.came == 0 ? frame->at_ps : world.first_ps;
@@ -168,6 +174,11 @@ static void test_round(void **state)
     assert_int_equal(world.first_ps, 51200 + (8 + 100 + 4) * 800);
     assert_true(digest == go_round(40000));
     assert_true(digest != go_round(40001));
+    wants_xgmii = true;
+    (void)go_round(40000);
+    /* Start is seen at edge 7, and comes back at edge 8. */
+    assert_int_equal(world.first_ps, 51200 + (8 + 100 + 4) * 800);
+    wants_xgmii = false;
     wants_number = 0;
 }
 
@@ -204,6 +215,10 @@ static void test_refused(void **state)
     expect_refused(&other, "another nonic");
     wants_width = 96;
     expect_refused(&loop, "the width is a power of two");
+    wants_width = 128;
+    wants_xgmii = true;
+    expect_refused(&loop, "XGMII has 64 bits");
+    wants_xgmii = false;
     wants_width = 64;
     wants_number = SIM_DESIGN_PORTS_MAX;
     expect_refused(&loop, "beyond 15");
@@ -223,7 +238,24 @@ static void test_refused(void **state)
     wants_ports = 1;
 }
 
-/* A frame of flow control is the MAC's: the design does not see it. */
+/* A pause is the same when its frame is read. */
+static void test_pause_frames(void **state)
+{
+    (void)state;
+    const struct pause pauses[] = {pause_link(0), pause_link(0x1234), pause_classes(0x81, 0xfffe),
+                                   pause_classes(0xff, 0)};
+    for (size_t i = 0; i < COUNT_OF(pauses); i++) {
+        uint8_t bytes[PAUSE_FRAME_BYTES];
+        struct pause pause;
+        pause_encode(&pauses[i], bytes);
+        assert_true(pause_decode(bytes, sizeof(bytes), &pause));
+        assert_int_equal(pause.kind, pauses[i].kind);
+        assert_int_equal(pause.classes, pauses[i].classes);
+        assert_memory_equal(pause.quanta, pauses[i].quanta, sizeof(pause.quanta));
+    }
+}
+
+/* A frame of flow control is the MAC's: the design does not see it, unless it has its own MAC. */
 static void test_pause(void **state)
 {
     (void)state;
@@ -236,6 +268,17 @@ static void test_pause(void **state)
     assert_int_equal(hdl_port_counters(world.design.ports[0])->pauses, 1);
     assert_int_equal(hdl_port_counters(world.design.ports[0])->received_frames, 0);
     sim_design_close(&world.design);
+    wants_xgmii = true;
+    assert_true(begin(&loop, 6400000));
+    assert_true(sim_design_push(&world.design, 0, &frame));
+    pause = pause_classes(0x28, 7);
+    assert_true(sim_design_pause(&world.design, 0, &pause));
+    sim_run_until(&world.sim, 1000000);
+    assert_int_equal(hdl_port_counters(world.design.ports[0])->pauses, 0);
+    assert_int_equal(hdl_port_counters(world.design.ports[0])->received_frames, 2);
+    assert_int_equal(world.pauses, 2);
+    sim_design_close(&world.design);
+    wants_xgmii = false;
     assert_false(pause_decode(bytes, 35, &pause));
     bytes[15] = 2; /* Another opcode. */
     assert_false(pause_decode(bytes, sizeof(bytes), &pause));
@@ -355,9 +398,10 @@ static void test_drawn_resets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round),    cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_pause),
-        cmocka_unit_test(test_reset_at), cmocka_unit_test(test_reset_loses),
-        cmocka_unit_test(test_strikes),  cmocka_unit_test(test_drawn_resets)};
+        cmocka_unit_test(test_round),       cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_reset_at),    cmocka_unit_test(test_reset_loses),
+        cmocka_unit_test(test_strikes),     cmocka_unit_test(test_drawn_resets),
+        cmocka_unit_test(test_pause_frames)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
