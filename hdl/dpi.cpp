@@ -79,6 +79,11 @@ void *nonic_xgmii_attach(int number)
     return attach(number, 64, true);
 }
 
+void nonic_detach(void *handle)
+{
+    delete static_cast<Handle *>(handle);
+}
+
 void *nonic_attach_pair(int number)
 {
     if (opening == nullptr || opening->host->attach_pair == nullptr) {

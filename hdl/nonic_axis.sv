@@ -60,6 +60,8 @@ module nonic_axis #(
 
     chandle handle;
     initial handle = nonic_attach(PORT, DATA_WIDTH);
+    import "DPI-C" function void nonic_detach(input chandle handle);
+    final nonic_detach(handle);
 
     // A name of C has one signature, so there is a function for each width.
 `define NONIC_EDGE(W)                                                                              \

@@ -32,6 +32,8 @@ module nonic_xgmii #(
 
     chandle handle;
     initial handle = nonic_xgmii_attach(PORT);
+    import "DPI-C" function void nonic_detach(input chandle handle);
+    final nonic_detach(handle);
 
     bit [63:0] rxd;
     bit [7:0]  rxc;

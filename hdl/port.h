@@ -10,9 +10,9 @@
  *            port's clock. A frame, a pause or an end of a pause that happens at t is seen at the
  *            first edge after t, and not at t: so it does not matter what runs first at t.
  * Signals    `in` has the values that were there before the edge, `out` those that are driven after
- *            it. All outputs come out of registers. A port of XGMII has txd in s_data, txc in s_keep,
- *            rxd in m_data, rxc in m_keep, and link_up, on each edge; it has no handshakes, and
- *            neither ready, gaps nor pauses hold anything back.
+ *            it. All outputs come out of registers. A port of XGMII has txd in s_data, txc in
+ *            s_keep, rxd in m_data, rxc in m_keep, and link_up, on each edge; it has no handshakes,
+ *            and neither ready, gaps nor pauses hold anything back.
  * Ownership  Memory is the caller's (hdl_port_bytes); nothing is allocated.
  * Source     AMBA 4 AXI4-Stream Protocol (IHI 0051A); IEEE 802.3, 4A.2.3.2 (padding, gap), 31B
  *            (pause), 46 (XGMII: hdl/xgmii.h); IEEE 802.1Q, 36 (priority-based flow control).

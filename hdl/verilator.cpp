@@ -38,6 +38,7 @@ static struct hdl_model *open_model(const struct hdl_model_ops *, const struct h
     model->top->eval();
     hdl_attach_to(nullptr);
     if (model->attached.refused) {
+        model->top->final();
         delete model->top;
         delete model;
         return nullptr;

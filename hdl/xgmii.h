@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * xgmii - Ethernet frames in the words of XGMII: 64 bits of data and a bit of control for each octet.
+ * xgmii - Ethernet frames in the words of XGMII: 64 bits of data, and a bit of control for each
+ *         octet.
  *
  * Purpose    A MAC in a design speaks XGMII. Words of it are taken apart into frames, with a
  *            verdict about each, and frames become words.
