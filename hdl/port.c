@@ -136,18 +136,6 @@ static uint32_t paused(const struct hdl_port *port, uint64_t now_ps)
 
 /* -- Rules --------------------------------------------------------------------------------------*/
 
-void port_broken(struct hdl_port *port, enum hdl_rule rule, uint64_t now_ps)
-{
-    port->counters.rules[rule]++;
-    if (port->violation_count < HDL_VIOLATIONS_KEPT) {
-        port->violations[port->violation_count++] =
-            (struct hdl_violation){.rule = rule,
-                                   .at_ps = now_ps,
-                                   .edge = port->counters.edges,
-                                   .frame = port->begun + !port->within};
-    }
-}
-
 bool hdl_port_violation(struct hdl_port *port, struct hdl_violation *violation)
 {
     if (port->violations_told == port->violation_count) {

@@ -45,7 +45,7 @@ struct hdl_port_config {
     uint32_t ready_ppm; /* s_ready is high in a cycle with this probability; 1000000: always. */
     uint32_t gap_ppm;   /* Towards the design: a beat waits a cycle, with this probability. */
     uint64_t seed;      /* This port alone has it; each direction draws from a stream of its own. */
-    bool xgmii;         /* Of 64 bits. Its clock is its line's. */
+    bool xgmii;         /* 64 bits, and its clock is its line's. */
     /* Beats to the design come while the frame still arrives, at the line's rate; else when it has
      * arrived, one a cycle. Words of XGMII come at the line's rate in any case. */
     bool cut_through;
@@ -71,7 +71,7 @@ struct hdl_out {
     bool s_ready;
     bool m_valid, m_last, m_user;
     uint32_t pause; /* Bit c: class c is paused. */
-    bool link_up;   /* Of XGMII: the design tells of no fault. */
+    bool link_up;   /* XGMII: the design tells of no fault. */
     /* The number of the frame that passes, from 1 on; 0: none. Frames of the design that are not
      * delivered have none of their own. */
     uint32_t sent_frame, received_frame;
@@ -103,7 +103,7 @@ enum hdl_rule {
     HDL_LATE,        /* Within a frame valid is low in HDL_LATE_CYCLES in which ready is high. */
     HDL_OVERSIZE,    /* A frame is longer than the port's longest. */
     HDL_UNKNOWN, /* X or Z on valid or ready, or on a bit that counts of a beat that is taken. */
-    /* Of XGMII, as OVERSIZE is; of a frame the first one counts. */
+    /* Rules of XGMII, as OVERSIZE is; the first one that a frame breaks counts. */
     HDL_START_LANE, /* A frame begins in another lane than 0 and 4. */
     HDL_GAP,        /* Less than five octets lie between two frames. */
     HDL_PREAMBLE,

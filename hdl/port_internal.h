@@ -64,7 +64,7 @@ struct hdl_port {
     struct hdl_violation violations[HDL_VIOLATIONS_KEPT];
     uint32_t violation_count, violations_told;
 
-    /* Of XGMII: */
+    /* For XGMII: */
     struct xgmii_decoder decoder;
     struct xgmii_encoder encoder;
 
@@ -78,8 +78,18 @@ void port_xgmii_init(struct hdl_port *port);
 void port_xgmii_edge(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *in,
                      struct hdl_out *out);
 
-/* port.c, for port_xgmii.c: a rule was. */
-void port_broken(struct hdl_port *port, enum hdl_rule rule, uint64_t now_ps);
+/* A rule was. */
+static inline void port_broken(struct hdl_port *port, enum hdl_rule rule, uint64_t now_ps)
+{
+    port->counters.rules[rule]++;
+    if (port->violation_count < HDL_VIOLATIONS_KEPT) {
+        port->violations[port->violation_count++] =
+            (struct hdl_violation){.rule = rule,
+                                   .at_ps = now_ps,
+                                   .edge = port->counters.edges,
+                                   .frame = port->begun + !port->within};
+    }
+}
 
 static inline uint64_t line_ps(const struct hdl_port *port, uint64_t bytes)
 {

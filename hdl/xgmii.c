@@ -16,7 +16,7 @@
 static const uint8_t idles[XGMII_LANES] = {XGMII_IDLE, XGMII_IDLE, XGMII_IDLE, XGMII_IDLE,
                                            XGMII_IDLE, XGMII_IDLE, XGMII_IDLE, XGMII_IDLE};
 static const uint8_t remote_fault[XGMII_LANES] = {XGMII_SEQUENCE, 0, 0, 2, XGMII_SEQUENCE, 0, 0, 2};
-#define SETS_CONTROL 0x11u /* Of two ordered sets. */
+#define SETS_CONTROL 0x11u /* Two ordered sets. */
 
 /* CRC-32, four bits at a time. The library for ICRCs is not there where this is compiled with a
  * design. */

@@ -34,7 +34,7 @@ enum {
 /* Octets of lanes whose control bit is set. */
 enum {
     XGMII_IDLE = 0x07,
-    XGMII_SEQUENCE = 0x9c, /* Of an ordered set. */
+    XGMII_SEQUENCE = 0x9c, /* Begins an ordered set. */
     XGMII_START = 0xfb,
     XGMII_TERMINATE = 0xfd,
     XGMII_ERROR = 0xfe
@@ -83,8 +83,8 @@ struct xgmii_decoder {
     uint8_t *frame;
     uint32_t room; /* Octets, FCS included. */
     bool spoilt;   /* The frame in progress is. The caller may set it, and no fault is told. */
-    /* Of the frame in progress, and of the last one that was whole; with FCS. A word has one end
-     * of a whole frame at most. */
+    /* Octets of the frame in progress, and of the last one that was whole; with FCS. A word has
+     * one end of a whole frame at most. */
     uint32_t octets, whole_octets;
     enum xgmii_link link;
 
