@@ -155,7 +155,7 @@ static enum bridge_verdict judge_ipv4(const struct bridge *bridge, const uint8_t
     if (ip[8] == 0) {
         return BRIDGE_TTL;
     }
-    if (load_be32(ip + IPV4_SOURCE) != bridge->ip) {
+    if (bridge->ip != 0 && load_be32(ip + IPV4_SOURCE) != bridge->ip) {
         return BRIDGE_SOURCE;
     }
     view->ip = ip;
@@ -284,6 +284,12 @@ static void take_datagram(struct bridge *bridge, const struct view *view,
     }
 }
 
+static void note_icrc(struct bridge *bridge, const struct view *view)
+{
+    bridge->icrc.found = load_be32(view->payload + view->payload_bytes - ROCE_ICRC_BYTES);
+    bridge->icrc.expected = __builtin_bswap32(view->icrc);
+}
+
 enum bridge_verdict bridge_leave(struct bridge *bridge, const uint8_t *frame, uint32_t bytes,
                                  struct inet_datagram *datagram)
 {
@@ -292,8 +298,7 @@ enum bridge_verdict bridge_leave(struct bridge *bridge, const uint8_t *frame, ui
     const enum bridge_verdict verdict = judge(bridge, frame, bytes, &view);
     bridge->counts[verdict]++;
     if (verdict == BRIDGE_ICRC) {
-        bridge->icrc.found = load_be32(view.payload + view.payload_bytes - ROCE_ICRC_BYTES);
-        bridge->icrc.expected = __builtin_bswap32(view.icrc);
+        note_icrc(bridge, &view);
     }
     if (bridge_is_dropped(verdict)) {
         return verdict;
@@ -350,6 +355,46 @@ enum bridge_verdict bridge_come(struct bridge *bridge, const struct inet_datagra
         }
         bridge->frame_bytes = BRIDGE_HEADERS_BYTES + datagram->payload_bytes;
         bridge->roce_came += datagram->own_port == ROCE_UDP_PORT;
+    }
+    return verdict;
+}
+
+/* -- Frames that pass as they are ---------------------------------------------------------------*/
+
+/* Counts a packet of RoCEv2 as right or wrong. False: it is wrong. */
+static bool judge_whole(struct bridge *bridge, const uint8_t *frame, uint32_t bytes,
+                        struct view *view, uint64_t *right, uint64_t *wrong)
+{
+    const enum bridge_verdict verdict = judge(bridge, frame, bytes, view);
+    *right +=
+        verdict == BRIDGE_LEFT && load_be16(view->payload - INET_UDP_BYTES + 2) == ROCE_UDP_PORT;
+    *wrong += verdict == BRIDGE_ICRC;
+    return verdict != BRIDGE_ICRC;
+}
+
+enum bridge_verdict bridge_leave_whole(struct bridge *bridge, const uint8_t *frame, uint32_t bytes)
+{
+    struct view view = {0};
+    if (judge_whole(bridge, frame, bytes, &view, &bridge->roce_left,
+                    &bridge->counts[BRIDGE_ICRC])) {
+        bridge->counts[BRIDGE_LEFT]++;
+        return BRIDGE_LEFT;
+    }
+    note_icrc(bridge, &view);
+    return BRIDGE_ICRC;
+}
+
+enum bridge_verdict bridge_come_whole(struct bridge *bridge, const uint8_t *frame, uint32_t bytes)
+{
+    struct view view = {0};
+    const enum bridge_verdict verdict =
+        bytes > HDL_FRAME_BYTES_MAX ? BRIDGE_CAME_LONG : BRIDGE_CAME;
+    bridge->counts[verdict]++;
+    if (verdict == BRIDGE_CAME) {
+        memcpy(bridge->frame, frame, bytes);
+        bridge->frame_bytes = bytes;
+        (void)judge_whole(bridge, frame, bytes, &view, &bridge->roce_came,
+                          &bridge->counts[BRIDGE_CAME_ICRC]);
     }
     return verdict;
 }

@@ -70,7 +70,7 @@ static inline bool bridge_is_dropped(enum bridge_verdict verdict)
 }
 
 struct bridge {
-    uint32_t ip; /* The design's. */
+    uint32_t ip; /* The design's; 0: any. */
     uint8_t mac[6];
     bool has_spoken; /* The MAC address is the design's own; else it is one that we made up. */
     /* The frame for the design, if a verdict says that there is one; a datagram that leaves lies in
@@ -97,6 +97,15 @@ MUST_USE enum bridge_verdict bridge_leave(struct bridge *bridge, const uint8_t *
  * that the ICRC covers, and its UDP checksum 0. Anything else: it is dropped. */
 MUST_USE enum bridge_verdict bridge_come(struct bridge *bridge,
                                          const struct inet_datagram *datagram);
+
+/* The same for frames that pass as they are, whatever they are, because the design has a network
+ * and not only sockets; bridge->ip is 0. ICRCs of RoCEv2 over IPv4 without VLAN tags are judged as
+ * they stand, and counted. BRIDGE_LEFT, BRIDGE_ICRC: it may leave. */
+MUST_USE enum bridge_verdict bridge_leave_whole(struct bridge *bridge, const uint8_t *frame,
+                                                uint32_t bytes);
+/* BRIDGE_CAME: bridge->frame is for the design. BRIDGE_CAME_LONG: it is dropped. */
+MUST_USE enum bridge_verdict bridge_come_whole(struct bridge *bridge, const uint8_t *frame,
+                                               uint32_t bytes);
 
 /* Makes bridge->frame a question of `peer_ip` for the design's MAC address. */
 void bridge_ask(struct bridge *bridge, uint32_t peer_ip);

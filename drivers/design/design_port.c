@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drivers/design/design_tap.h"
 #include "drivers/faults.h"
 #include "drivers/system/descriptor.h"
 #include "drivers/system/system.h"
@@ -28,7 +29,9 @@ struct way {
 struct design_port {
     uint32_t ip;
     int epoll;
-    int sockets[UINT16_MAX + 1]; /* -1: none. */
+    int sockets[UINT16_MAX + 1];     /* By port; -1: none. 0, which is no port: the TAP device. */
+    char tap[DESIGN_TAP_NAME_BYTES]; /* Its name; empty: there is none. */
+    uint64_t tap_lost;               /* By the device, before it was ours. */
     uint32_t overflows[UINT16_MAX + 1];
     struct epoll_event ready[READY_MAX];
     uint32_t ready_count, ready_next;
@@ -43,6 +46,30 @@ struct design_port {
 
 /* -- Opening ------------------------------------------------------------------------------------*/
 
+/* Closes `fd` if it cannot be waited for: false, with errno. */
+static bool wait_for(struct design_port *port, uint16_t number, int fd, char *error,
+                     size_t error_bytes)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
+    if (epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+        const int reason = errno;
+        snprintf(error, error_bytes, "cannot wait for a socket: %s", strerror(reason));
+        descriptor_close(fd);
+        errno = reason;
+        return false;
+    }
+    port->sockets[number] = fd;
+    return true;
+}
+
+static bool open_tap(struct design_port *port, const char *name, char *error, size_t error_bytes)
+{
+    const int fd = design_tap_open(name, error, error_bytes);
+    snprintf(port->tap, sizeof(port->tap), "%s", name);
+    port->tap_lost = design_tap_lost(name);
+    return fd >= 0 && wait_for(port, 0, fd, error, error_bytes);
+}
+
 static bool bind_port(struct design_port *port, uint16_t number, char *error, size_t error_bytes)
 {
     if (port->sockets[number] >= 0) {
@@ -56,16 +83,7 @@ static bool bind_port(struct design_port *port, uint16_t number, char *error, si
     (void)setsockopt(fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
     (void)setsockopt(fd, IPPROTO_IP, IP_RECVTTL, &on, sizeof(on));
     (void)setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
-    if (epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-        const int reason = errno;
-        snprintf(error, error_bytes, "cannot wait for a socket: %s", strerror(reason));
-        descriptor_close(fd);
-        errno = reason;
-        return false;
-    }
-    port->sockets[number] = fd;
-    return true;
+    return wait_for(port, number, fd, error, error_bytes);
 }
 
 /* Each direction decides by draws of its own. */
@@ -102,6 +120,9 @@ struct design_port *design_port_open(const struct design_port_config *config, ch
     if (!good) {
         snprintf(error, error_bytes, "no descriptor to wait for sockets: %s", strerror(errno));
     }
+    if (good && config->tap != NULL) {
+        good = open_tap(port, config->tap, error, error_bytes);
+    }
     for (uint32_t i = 0; good && i < config->port_count; i++) {
         good = bind_port(port, config->ports[i], error, error_bytes);
     }
@@ -130,8 +151,12 @@ void design_port_close(struct design_port *port)
     free(port);
 }
 
-const struct design_port_counters *design_port_counters(const struct design_port *port)
+const struct design_port_counters *design_port_counters(struct design_port *port)
 {
+    const uint64_t lost = port->tap[0] != '\0' ? design_tap_lost(port->tap) : 0;
+    if (lost > port->tap_lost) {
+        port->counters.lost = lost - port->tap_lost;
+    }
     return &port->counters;
 }
 
@@ -227,7 +252,9 @@ static void transmit(struct design_port *port, const struct design_arrival *pack
         port->struck[packet->corrupt_bit / 8] ^= (uint8_t)(1u << packet->corrupt_bit % 8);
         datagram.payload = port->struck;
     }
-    if (send_now(port, &datagram)) {
+    if (port->tap[0] != '\0'
+            ? design_tap_send(port->sockets[0], datagram.payload, datagram.payload_bytes)
+            : send_now(port, &datagram)) {
         port->counters.sent++;
     } else {
         port->counters.refused++;
@@ -240,7 +267,8 @@ void design_port_send(struct design_port *port, const struct inet_datagram *data
                       struct instant now)
 {
     struct design_arrival packet = {.datagram = *datagram};
-    CHECK(datagram->payload_bytes <= PAYLOAD_BYTES_MAX && datagram->own_port != 0);
+    CHECK(datagram->payload_bytes <= PAYLOAD_BYTES_MAX);
+    CHECK((datagram->own_port == 0) == (port->tap[0] != '\0'));
     for (uint32_t copies = pass(&port->out, &packet, now); copies > 0; copies--) {
         transmit(port, &packet);
     }
@@ -275,6 +303,19 @@ static void listen_to(struct design_port *port, struct inet_datagram *datagram,
         port->counters.lost += value - port->overflows[datagram->own_port];
         port->overflows[datagram->own_port] = value;
     }
+}
+
+static bool read_tap(struct design_port *port, struct inet_datagram *frame)
+{
+    const int fd = port->sockets[0];
+    const uint32_t bytes = design_tap_receive(fd, port->payload, sizeof(port->payload));
+    if (bytes == 0 && errno == EBADFD) { /* It would always be ready. */
+        port->counters.gone = true;
+        (void)epoll_ctl(port->epoll, EPOLL_CTL_DEL, fd, NULL);
+    }
+    *frame = (struct inet_datagram){.payload = port->payload, .payload_bytes = bytes};
+    port->counters.received += bytes > 0;
+    return bytes > 0;
 }
 
 static bool read_socket(struct design_port *port, uint16_t number, struct inet_datagram *datagram)
@@ -319,7 +360,7 @@ static bool read_next(struct design_port *port, struct inet_datagram *datagram)
             }
         }
         const uint16_t number = (uint16_t)port->ready[port->ready_next++].data.u32;
-        if (read_socket(port, number, datagram)) {
+        if (number == 0 ? read_tap(port, datagram) : read_socket(port, number, datagram)) {
             return true;
         }
     }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * design_port - the sockets of a hardware design that stands in an ordinary process.
+ * design_port - the sockets of a hardware design that stands in an ordinary process, or its TAP
+ *               device.
  *
- * Purpose    Sends and receives the datagrams of one IPv4 address, from and to any port of it.
- * Inputs     Datagrams of the design; datagrams of the network.
+ * Purpose    Sends and receives the datagrams of one IPv4 address, from and to any port of it; or,
+ *            by a TAP device, whole frames.
+ * Inputs     Datagrams of the design; datagrams of the network. A whole frame is the payload of one
+ *            that has no ports, addresses and variant.
  * Outputs    Datagrams that leave, and those that came.
  * Ownership  design_port_open allocates, design_port_close frees (NULL: nothing).
  * Time       The design's own, simulated time: a fault that delays a packet for 50 us does so by
@@ -22,7 +25,8 @@
 #include "wire/inet.h"
 
 struct design_port_config {
-    uint32_t ip;
+    const char *tap;       /* The name of a TAP device (design_tap_is_name); NULL: sockets, */
+    uint32_t ip;           /* which have this address. */
     const uint16_t *ports; /* That receive from the beginning; others when they have sent. */
     uint32_t port_count;
     const char *fault; /* As `nonic run --fault` says it, or NULL. */
@@ -33,7 +37,8 @@ struct design_port_counters {
     uint64_t refused;      /* Datagrams of the design that the system did not take, the last one */
     int refused_why;       /* with this errno */
     uint16_t refused_port; /* from this port. */
-    uint64_t lost;         /* To the design: there was no room in the socket. */
+    uint64_t lost;         /* To the design: there was no room in the socket or the device. */
+    bool gone;             /* Somebody has deleted the TAP device. */
     uint64_t dropped_out, dropped_in; /* By faults. */
     uint64_t held_out, held_in;
 };
@@ -65,6 +70,7 @@ bool design_port_release(struct design_port *port, struct instant now);
 /* Sleeps until a datagram comes, a signal, or the end of `most_ms` milliseconds. */
 void design_port_sleep(const struct design_port *port, uint32_t most_ms);
 
-const struct design_port_counters *design_port_counters(const struct design_port *port);
+/* Frames that a TAP device has lost are counted now. */
+const struct design_port_counters *design_port_counters(struct design_port *port);
 
 #endif
