@@ -25,8 +25,10 @@ void *attach(int number, int width, bool xgmii)
     Handle *handle = new Handle();
     handle->attached = opening;
     if (opening != nullptr) {
+        const char *scope = svGetNameFromScope(svGetScope());
         handle->port = opening->host->attach(opening->host->owner, static_cast<uint32_t>(number),
-                                             static_cast<uint32_t>(width), xgmii);
+                                             static_cast<uint32_t>(width), xgmii,
+                                             strlen(scope) < HDL_SCOPE_BYTES ? scope : "");
         opening->refused |= handle->port == nullptr;
     }
     return handle;

@@ -28,6 +28,8 @@ static enum hdl_sender sender_of(enum hdl_message_type type)
     return models ? HDL_FROM_MODEL : HDL_FROM_NONIC;
 }
 
+static char scopes[HDL_HELLO_PORTS_MAX][HDL_SCOPE_BYTES];
+
 static void random_hello(struct hdl_hello *hello)
 {
     hello->abi = HDL_ABI;
@@ -35,6 +37,12 @@ static void random_hello(struct hdl_hello *hello)
     for (uint32_t i = 0; i < hello->ports; i++) {
         hello->port[i].number = (uint32_t)prng_next(&dice);
         hello->port[i].width_bits = (uint32_t)prng_next(&dice);
+        const uint32_t letters = (uint32_t)prng_below(&dice, HDL_SCOPE_BYTES);
+        for (uint32_t letter = 0; letter < letters; letter++) {
+            scopes[i][letter] = (char)('!' + prng_below(&dice, '~' - '!' + 1));
+        }
+        scopes[i][letters] = '\0';
+        hello->port[i].scope = scopes[i];
     }
 }
 
@@ -193,6 +201,26 @@ static void expect_wrong(enum hdl_message_type type, uint32_t at, uint64_t value
     assert_int_equal(used, 0);
 }
 
+/* A name without an end, one with this in it, and one with something behind its end. */
+static void expect_wrong_scope(const char *scope)
+{
+    uint8_t bytes[HDL_MESSAGE_BYTES_MAX], *name = bytes + HDL_MESSAGE_HEADER_BYTES + 12;
+    const struct hdl_message sent = {.type = HDL_HELLO,
+                                     .hello = {.abi = HDL_ABI, .ports = 1, .port[0].scope = ""}};
+    struct hdl_message came;
+    uint32_t used;
+    const uint32_t count = hdl_message_encode(&sent, bytes);
+    assert_null(hdl_message_decode(bytes, count, HDL_FROM_MODEL, &came, &used));
+    memcpy(name, scope, strlen(scope));
+    for (uint32_t i = 0; i < 3; i++) {
+        const char *wrong = hdl_message_decode(bytes, count, HDL_FROM_MODEL, &came, &used);
+        assert_non_null(wrong);
+        assert_string_equal(wrong, "a name that is none");
+        memset(name, i == 0 ? 'a' : 0, HDL_SCOPE_BYTES);
+        name[5] = 'a';
+    }
+}
+
 static void test_wrong(void **state)
 {
     (void)state;
@@ -214,7 +242,11 @@ static void test_wrong(void **state)
     expect_wrong(HDL_VIOLATION, 2, HDL_RULES, 2, "rule");
     expect_wrong(HDL_HELLO, 4, 3, 4, "length");
     expect_wrong(HDL_HELLO, 4, 4 + 5, 4, "part of a port");
-    expect_wrong(HDL_HELLO, 4, 4 + 8 * (HDL_HELLO_PORTS_MAX + 1), 4, "length");
+    const uint32_t port_bytes = 8 + HDL_SCOPE_BYTES;
+    expect_wrong(HDL_HELLO, 4, 4 + port_bytes * (HDL_HELLO_PORTS_MAX + 1), 4, "length");
+    expect_wrong_scope("a b");
+    expect_wrong_scope("a\nb");
+    expect_wrong_scope("\x80");
     expect_wrong(HDL_HELLO, HDL_MESSAGE_HEADER_BYTES, 0, 4, "greeting");
     expect_wrong(HDL_PORT, HDL_MESSAGE_HEADER_BYTES, 96, 4, "power of two");
     expect_wrong(HDL_PAUSE, 2, HDL_CLASSES, 2, "class");
@@ -229,7 +261,8 @@ static void test_other_abi(void **state)
 {
     (void)state;
     uint8_t bytes[HDL_MESSAGE_BYTES_MAX];
-    struct hdl_message message = {.type = HDL_HELLO, .hello = {.abi = HDL_ABI + 1, .ports = 1}};
+    struct hdl_message message = {.type = HDL_HELLO,
+                                  .hello = {.abi = HDL_ABI + 1, .ports = 1, .port[0].scope = ""}};
     uint32_t used;
     const uint32_t count = hdl_message_encode(&message, bytes);
     assert_null(hdl_message_decode(bytes, count, HDL_FROM_MODEL, &message, &used));

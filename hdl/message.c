@@ -9,7 +9,7 @@
 #define HELLO_MAGIC UINT32_C(0x3142484e) /* "NHB1". */
 
 enum {
-    PORT_OF_HELLO_BYTES = 8,
+    PORT_OF_HELLO_BYTES = 8 + HDL_SCOPE_BYTES,
     CONFIG_BYTES = 7 * 4 + 2 * 8,
     RESET_ASSERTED = 1, /* Flags. */
     FRAME_BAD = 1
@@ -105,9 +105,12 @@ static struct header header_of(const struct hdl_message *message)
 static void store_hello(const struct hdl_hello *hello, uint8_t *bytes)
 {
     store_le32(bytes, HELLO_MAGIC);
-    for (uint32_t i = 0; i < hello->ports; i++) {
-        store_le32(bytes + 4 + i * PORT_OF_HELLO_BYTES, hello->port[i].number);
-        store_le32(bytes + 8 + i * PORT_OF_HELLO_BYTES, hello->port[i].width_bits);
+    bytes += 4;
+    for (uint32_t i = 0; i < hello->ports; i++, bytes += PORT_OF_HELLO_BYTES) {
+        store_le32(bytes, hello->port[i].number);
+        store_le32(bytes + 4, hello->port[i].width_bits);
+        memset(bytes + 8, 0, HDL_SCOPE_BYTES);
+        memcpy(bytes + 8, hello->port[i].scope, strlen(hello->port[i].scope));
     }
 }
 
@@ -146,6 +149,19 @@ uint32_t hdl_message_encode(const struct hdl_message *message, uint8_t *bytes)
 
 /* -- Decoding -----------------------------------------------------------------------------------*/
 
+/* Letters that one can see, and zeros behind them. */
+static bool is_scope(const char *scope)
+{
+    bool ends = false;
+    for (uint32_t i = 0; i < HDL_SCOPE_BYTES; i++) {
+        ends |= scope[i] == '\0';
+        if (ends ? scope[i] != '\0' : scope[i] <= ' ' || scope[i] > '~') {
+            return false;
+        }
+    }
+    return ends;
+}
+
 static const char *load_hello(const struct header *header, const uint8_t *rest,
                               struct hdl_hello *hello)
 {
@@ -161,9 +177,14 @@ static const char *load_hello(const struct header *header, const uint8_t *rest,
         return "a part of a port";
     }
     hello->ports = (header->length - 4) / PORT_OF_HELLO_BYTES;
-    for (uint32_t i = 0; i < hello->ports; i++) {
-        hello->port[i].number = load_le32(rest + 4 + i * PORT_OF_HELLO_BYTES);
-        hello->port[i].width_bits = load_le32(rest + 8 + i * PORT_OF_HELLO_BYTES);
+    rest += 4;
+    for (uint32_t i = 0; i < hello->ports; i++, rest += PORT_OF_HELLO_BYTES) {
+        hello->port[i].number = load_le32(rest);
+        hello->port[i].width_bits = load_le32(rest + 4);
+        hello->port[i].scope = (const char *)rest + 8;
+        if (!is_scope(hello->port[i].scope)) {
+            return "a name that is none";
+        }
     }
     return NULL;
 }

@@ -55,6 +55,7 @@ struct hdl_hello {
     uint32_t ports;
     struct {
         uint32_t number, width_bits;
+        const char *scope; /* Shorter than HDL_SCOPE_BYTES. */
     } port[HDL_HELLO_PORTS_MAX];
 };
 
@@ -84,8 +85,8 @@ struct hdl_message {
 /* Returns the bytes of a message, at most HDL_MESSAGE_BYTES_MAX; what it says must be valid. */
 uint32_t hdl_message_encode(const struct hdl_message *message, uint8_t *bytes);
 
-/* NULL and *used > 0: a message, whose frame or path lies in `bytes`. NULL and *used == 0: more
- * bytes are needed. Else why it is wrong. */
+/* NULL and *used > 0: a message, whose frame, path or scopes lie in `bytes`. NULL and *used == 0:
+ * more bytes are needed. Else why it is wrong. */
 const char *hdl_message_decode(const uint8_t *bytes, size_t count, enum hdl_sender sender,
                                struct hdl_message *message, uint32_t *used);
 

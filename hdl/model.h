@@ -20,8 +20,9 @@
 extern "C" {
 #endif
 
-#define HDL_ABI           5
+#define HDL_ABI           6
 #define HDL_PORTS_MAX     16                /* Numbers of a design's ports are below it. */
+#define HDL_SCOPE_BYTES   512               /* A name in the design, with the zero behind it. */
 #define HDL_PERIOD_FS_MIN 2000              /* A clock has edges at whole ps. */
 #define HDL_MODEL_ENTRY   "nonic_hdl_model" /* The one symbol that a model exports. */
 
@@ -33,8 +34,10 @@ struct hdl_model;
 
 struct hdl_host {
     void *owner;
-    /* A nonic_axis of the design, or a nonic_xgmii; NULL: refused. */
-    struct hdl_port *(*attach)(void *owner, uint32_t number, uint32_t width_bits, bool xgmii);
+    /* A nonic_axis of the design, or a nonic_xgmii; NULL: refused. Its signals are in `scope` of a
+     * trace, with a dot between two levels; a name that is longer is "". */
+    struct hdl_port *(*attach)(void *owner, uint32_t number, uint32_t width_bits, bool xgmii,
+                               const char *scope);
     /* hdl_port_edge. */
     void (*edge)(struct hdl_port *port, uint64_t now_ps, const struct hdl_in *in,
                  struct hdl_out *out);

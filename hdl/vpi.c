@@ -45,6 +45,7 @@ enum {
 struct axis {
     vpiHandle arguments[EDGE_ARGUMENTS];
     uint32_t number, width_bits;
+    char scope[HDL_SCOPE_BYTES];
     struct hdl_port *port;
     struct hdl_out out;
     struct hdl_counters told;
@@ -366,6 +367,7 @@ static void greet(void)
         axis->width_bits = get_number(axis->arguments[WIDTH]);
         message.hello.port[i].number = axis->number;
         message.hello.port[i].width_bits = axis->width_bits;
+        message.hello.port[i].scope = axis->scope;
     }
     say(&message);
     flush();
@@ -436,10 +438,15 @@ static PLI_INT32 on_edge_compiled(PLI_BYTE8 *unused)
 {
     (void)unused;
     if (axes < HDL_HELLO_PORTS_MAX) {
+        vpiHandle call = vpi_handle(vpiSysTfCall, NULL);
         struct axis *axis = calloc(1, sizeof(*axis));
         CHECK(axis != NULL);
         read_arguments(axis->arguments, EDGE_ARGUMENTS);
-        vpi_put_userdata(vpi_handle(vpiSysTfCall, NULL), axis);
+        const char *scope = vpi_get_str(vpiFullName, vpi_handle(vpiScope, call));
+        if (scope != NULL && strlen(scope) < HDL_SCOPE_BYTES) {
+            strcpy(axis->scope, scope);
+        }
+        vpi_put_userdata(call, axis);
         all[axes++] = axis;
     }
     return 0;

@@ -375,8 +375,8 @@ static bool greet(struct hdl_model *model)
     }
     for (uint32_t i = 0; i < hello->ports; i++) {
         const uint32_t number = hello->port[i].number;
-        struct hdl_port *port =
-            model->host->attach(model->host->owner, number, hello->port[i].width_bits, false);
+        struct hdl_port *port = model->host->attach(
+            model->host->owner, number, hello->port[i].width_bits, false, hello->port[i].scope);
         if (port == NULL) {
             (void)reap(model);
             return false;

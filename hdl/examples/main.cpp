@@ -27,12 +27,13 @@ static void on_signal(int)
     interrupted = 1;
 }
 
-// The design's nonic_axis asks for its port, and says how wide it is.
-static hdl_port *attach(void *owner, uint32_t, uint32_t width_bits)
+// The design asks for its port, and says of which kind and how wide it is.
+static hdl_port *attach(void *owner, uint32_t, uint32_t width_bits, bool xgmii, const char *)
 {
     char error[160] = "";
     hdl_port_config config = {};
     config.width_bits = width_bits;
+    config.xgmii = xgmii;
     config.frame_bytes = HDL_FRAME_BYTES_MAX;
     config.frames = 64;
     config.line_fs_per_byte = 800000; // 10 Gb/s

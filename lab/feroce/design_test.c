@@ -49,7 +49,7 @@ static struct hdl_model *open_model(const struct hdl_model_ops *ops, const struc
     assert_non_null(model);
     (void)seed;
     model->host = host;
-    model->port = host->attach(host->owner, 0, WIDTH * 8, false);
+    model->port = host->attach(host->owner, 0, WIDTH * 8, false, "");
     return model;
 }
 

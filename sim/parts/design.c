@@ -11,7 +11,8 @@
 
 /* -- Ports --------------------------------------------------------------------------------------*/
 
-static struct hdl_port *attach(void *owner, uint32_t number, uint32_t width_bits, bool xgmii)
+static struct hdl_port *attach(void *owner, uint32_t number, uint32_t width_bits, bool xgmii,
+                               const char *scope)
 {
     struct sim_design *design = owner;
     struct hdl_port_config config = design->config.port;
@@ -34,6 +35,8 @@ static struct hdl_port *attach(void *owner, uint32_t number, uint32_t width_bits
     design->ports[number] = hdl_port_init(&config, memory);
     design->xgmii |= (uint32_t)xgmii << number;
     design->port_count = number >= design->port_count ? number + 1 : design->port_count;
+    design->waves[number].width_bits = width_bits;
+    snprintf(design->waves[number].scope, HDL_SCOPE_BYTES, "%s", scope);
     return design->ports[number];
 }
 

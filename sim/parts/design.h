@@ -54,6 +54,10 @@ struct sim_design {
     /* Those of the design are in `pair_numbers`; `local.ip` and the peer's half are the world's. */
     struct hdl_pair pairs[HDL_PAIRS_MAX];
     uint32_t pair_numbers;
+    struct {
+        uint32_t width_bits;
+        char scope[HDL_SCOPE_BYTES]; /* Where its signals are in a trace. */
+    } waves[SIM_DESIGN_PORTS_MAX];
     uint64_t edges;
     uint32_t reset_left; /* Edges with reset that are still to come. */
     struct sim_design_faults faults;

@@ -42,7 +42,8 @@ static struct hdl_model *open_model(const struct hdl_model_ops *ops, const struc
     model->host = host;
     model->reset = true;
     for (uint32_t i = 0; i < wants_ports; i++) {
-        model->port = host->attach(host->owner, wants_number, wants_width, wants_xgmii);
+        model->port =
+            host->attach(host->owner, wants_number, wants_width, wants_xgmii, "loop.port");
         if (model->port == NULL) {
             free(model);
             return NULL;
