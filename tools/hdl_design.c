@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "tools/hdl_icarus.h"
+#include "tools/hdl_waves.h"
 
 #define FS_PER_NS   1000000.0
 #define FRAMES_WAIT 256
@@ -81,21 +82,48 @@ bool hdl_open(struct sim_design *design, struct sim *sim, const struct sim_desig
     return hdl_trace(design, wishes);
 }
 
-bool hdl_trace(struct sim_design *design, const struct hdl_wishes *wishes)
+static uint64_t trace_from_ps(const struct hdl_wishes *wishes)
 {
-    const uint64_t from_ps = (uint64_t)(wishes->trace_from_us * PS_PER_US);
-    const uint64_t to_ps = from_ps + (uint64_t)(wishes->trace_for_us * PS_PER_US);
-    if (wishes->trace != NULL &&
-        !design->config.ops->trace(design->model, wishes->trace, from_ps, to_ps)) {
-        fprintf(stderr, "nonic: cannot write %s\n", wishes->trace);
+    return (uint64_t)(wishes->trace_from_us * PS_PER_US);
+}
+
+static uint64_t trace_to_ps(const struct hdl_wishes *wishes)
+{
+    return trace_from_ps(wishes) + (uint64_t)(wishes->trace_for_us * PS_PER_US);
+}
+
+static bool is_traced(const struct hdl_wishes *wishes, uint64_t at_ps)
+{
+    return wishes->trace != NULL && at_ps >= trace_from_ps(wishes) && at_ps < trace_to_ps(wishes);
+}
+
+static bool write_view(const struct sim_design *design, const char *trace, uint64_t marked_ps)
+{
+    char name[PATH_MAX] = "";
+    (void)hdl_waves_name(trace, name, sizeof(name));
+    if (!hdl_waves_write(design, trace, marked_ps)) {
+        fprintf(stderr, "nonic: cannot write %s\n", name);
         return false;
     }
     return true;
 }
 
-uint64_t hdl_print_violations(struct sim_design *design)
+bool hdl_trace(struct sim_design *design, const struct hdl_wishes *wishes)
 {
-    uint64_t broken = 0;
+    const uint64_t from_ps = trace_from_ps(wishes), to_ps = trace_to_ps(wishes);
+    if (wishes->trace == NULL) {
+        return true;
+    }
+    if (!design->config.ops->trace(design->model, wishes->trace, from_ps, to_ps)) {
+        fprintf(stderr, "nonic: cannot write %s\n", wishes->trace);
+        return false;
+    }
+    return write_view(design, wishes->trace, from_ps);
+}
+
+uint64_t hdl_print_violations(struct sim_design *design, const struct hdl_wishes *traced)
+{
+    uint64_t broken = 0, first_ps = UINT64_MAX;
     for (uint32_t i = 0; i < design->port_count; i++) {
         struct hdl_port *port = design->ports[i];
         struct hdl_violation violation;
@@ -104,10 +132,16 @@ uint64_t hdl_print_violations(struct sim_design *design)
             printf("port %u, edge %" PRIu64 ", %.4f us, frame %" PRIu64 ": %s: %s (%s)\n", i,
                    violation.edge, (double)violation.at_ps / PS_PER_US, violation.frame, text->name,
                    text->says, text->clause);
+            if (is_traced(traced, violation.at_ps) && violation.at_ps < first_ps) {
+                first_ps = violation.at_ps;
+            }
         }
         for (int rule = 0; port != NULL && rule < HDL_RULES; rule++) {
             broken += hdl_port_counters(port)->rules[rule];
         }
+    }
+    if (first_ps != UINT64_MAX) {
+        (void)write_view(design, traced->trace, first_ps);
     }
     return broken;
 }

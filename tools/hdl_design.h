@@ -52,7 +52,9 @@ enum {
     {0}
 /* clang-format on */
 #define HDL_TRACE_HELP                                                                             \
-    "  --trace FILE.fst      all signals, for GTKWave\n"                                           \
+    "  --trace FILE.fst      all signals, for GTKWave, which shows those of the ports by "         \
+    "FILE.gtkw"                                                                                    \
+    "\n"                                                                                           \
     "  --trace-from US       not before this time (0)\n"                                           \
     "  --trace-for US        for this time (to the end)\n"
 /* False: it is none of these, and `help` is printed; or its value is wrong. */
@@ -64,12 +66,12 @@ struct sim_design_config hdl_config(const struct hdl_model_ops *ops,
 /* Opens it, and its trace. False: it cannot be used, or has no port 0. */
 bool hdl_open(struct sim_design *design, struct sim *sim, const struct sim_design_config *config,
               const struct hdl_wishes *wishes);
-/* Begins the trace, if one is wanted. */
+/* Begins the trace, if one is wanted, with a view for GTKWave beside it (hdl_waves.h). */
 bool hdl_trace(struct sim_design *design, const struct hdl_wishes *wishes);
 
-/* Prints the first violations of each port that were not printed yet. Returns how many rules were
- * broken in all. */
-uint64_t hdl_print_violations(struct sim_design *design);
+/* Prints the first violations of each port that were not printed yet. If `traced` has a trace, its
+ * view is at the first one from now on. Returns how many rules were broken in all. */
+uint64_t hdl_print_violations(struct sim_design *design, const struct hdl_wishes *traced);
 /* A line with the frames that were dropped, by name; none if none was. */
 void hdl_print_dropped(const struct bridge *bridge);
 /* The value of the option --name. */

@@ -134,12 +134,12 @@ static void tell_lost_pair(struct feroce_machine *machine, const struct feroce_n
 }
 
 /* Returns the rules that designs broke. */
-static uint64_t print_designs(struct feroce_machine *machine)
+static uint64_t print_designs(struct feroce_machine *machine, const struct hdl_wishes *wishes)
 {
     uint64_t broken = 0;
     for (uint32_t i = 0; i < machine->load.senders; i++) {
         struct feroce_node *node = &machine->nodes[i];
-        broken += hdl_print_violations(&node->design->design);
+        broken += hdl_print_violations(&node->design->design, i == 0 ? wishes : &hdl_plain_wishes);
         if (node->design->design.error[0] != '\0') {
             lab_fail(machine->run, "%s", node->design->design.error);
         }
@@ -154,11 +154,12 @@ static uint64_t print_designs(struct feroce_machine *machine)
 }
 
 /* Returns the status. */
-static int conclude(struct feroce_machine *machine, struct lab_run *run, bool strict)
+static int conclude(struct feroce_machine *machine, struct lab_run *run,
+                    const struct hdl_wishes *wishes)
 {
     const struct feroce_result result = feroce_machine_result(machine);
     const struct feroce_receiver *receiver = &machine->receiver;
-    const uint64_t broken = print_designs(machine), wrong = receiver->wrong;
+    const uint64_t broken = print_designs(machine, wishes), wrong = receiver->wrong;
     const uint64_t compared = receiver->compared, naks = receiver->naks;
     const uint64_t first_wrong = receiver->first_wrong;
     feroce_machine_close(machine);
@@ -172,7 +173,7 @@ static int conclude(struct feroce_machine *machine, struct lab_run *run, bool st
         printf(", the first one at offset %" PRIu64, first_wrong);
     }
     printf("; %" PRIu64 " rules broken; digest %016" PRIx64 "\n", broken, run->digest);
-    return !result.done || wrong > 0 || run->failure[0] != '\0' || (strict && broken > 0);
+    return !result.done || wrong > 0 || run->failure[0] != '\0' || (wishes->strict && broken > 0);
 }
 
 static int run_designs(struct lab_run *run, const struct wishes *wishes, int count, char **paths)
@@ -194,7 +195,7 @@ static int run_designs(struct lab_run *run, const struct wishes *wishes, int cou
         return 1;
     }
     feroce_machine_run(machine);
-    return conclude(machine, run, wishes->plain.strict);
+    return conclude(machine, run, &wishes->plain);
 }
 
 /* -- The command line ---------------------------------------------------------------------------*/

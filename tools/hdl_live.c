@@ -195,7 +195,7 @@ static int conclude(struct live *live, const struct wishes *wishes)
     const struct design_live *net = &live->net;
     const struct bridge *bridge = &net->bridge;
     const uint64_t *counts = bridge->counts;
-    const uint64_t broken = hdl_print_violations(&live->design);
+    const uint64_t broken = hdl_print_violations(&live->design, &wishes->plain);
     printf("%" PRIu64 " frames in, %" PRIu64 " out; %" PRIu64 " edges, %.3f us; %" PRIu64
            " rules broken\n",
            net->given, net->taken, live->design.edges, (double)live->sim.now_ps / PS_PER_US,

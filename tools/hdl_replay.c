@@ -124,7 +124,7 @@ static void play(struct replay *replay, uint64_t linger_ps)
 static int conclude(struct replay *replay, const struct wishes *wishes)
 {
     char error[160];
-    const uint64_t broken = hdl_print_violations(&replay->design);
+    const uint64_t broken = hdl_print_violations(&replay->design, &wishes->plain);
     hdl_compare_end(&replay->golden);
     printf("%" PRIu64 " frames in, %" PRIu64 " out; %" PRIu64 " edges, %.3f us; %" PRIu64
            " rules broken; digest %016" PRIx64 "\n",

@@ -27,6 +27,7 @@ struct wire {
     struct sim_capture *capture;
     uint64_t delay_ps, last_ps;
     uint64_t under_way; /* Frames on the line. */
+    uint32_t first;     /* The end of the design that was named first. */
 };
 
 /* A frame on the line. */
@@ -132,7 +133,7 @@ static bool open_ends(struct wire *wire, const struct hdl_wire_wishes *wishes, c
             return false;
         }
     }
-    const uint32_t first = strcmp(ops[0]->name, ops[1]->name) > 0;
+    const uint32_t first = wire->first = strcmp(ops[0]->name, ops[1]->name) > 0;
     return open_end(wire, 0, ops[first], wishes) && open_end(wire, 1, ops[!first], wishes) &&
            hdl_trace(&wire->ends[first].design, wishes->plain);
 }
@@ -169,13 +170,14 @@ static bool print_end(const struct end *end)
 }
 
 /* Returns the status. */
-static int conclude(struct wire *wire, bool strict)
+static int conclude(struct wire *wire, const struct hdl_wishes *wishes)
 {
     char error[160];
     uint64_t broken = 0;
     bool good = true;
     for (uint32_t i = 0; i < 2; i++) {
-        broken += hdl_print_violations(&wire->ends[i].design);
+        broken += hdl_print_violations(&wire->ends[i].design,
+                                       i == wire->first ? wishes : &hdl_plain_wishes);
         good &= print_end(&wire->ends[i]);
     }
     good &= hdl_source_end(&wire->source);
@@ -185,7 +187,7 @@ static int conclude(struct wire *wire, bool strict)
         fprintf(stderr, "nonic: %s\n", error);
         good = false;
     }
-    return !good || (strict && broken > 0);
+    return !good || (wishes->strict && broken > 0);
 }
 
 int hdl_wire(const struct hdl_wire_wishes *wishes, char *const paths[2])
@@ -208,7 +210,7 @@ int hdl_wire(const struct hdl_wire_wishes *wishes, char *const paths[2])
     hdl_source_begin(&wire.source);
     while (goes_on(&wire, wishes) && sim_step(&wire.sim)) {
     }
-    const int status = conclude(&wire, wishes->plain->strict);
+    const int status = conclude(&wire, wishes->plain);
     for (uint32_t i = 0; i < 2; i++) {
         sim_design_close(&wire.ends[i].design);
     }
