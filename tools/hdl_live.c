@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "drivers/design/design_live.h"
+#include "drivers/design/design_tap.h"
 #include "drivers/system/clock.h"
 #include "sim/capture.h"
 #include "sim/parts/design.h"
@@ -21,15 +22,17 @@
 #include "tools/hdl_design.h"
 #include "tools/nonic.h"
 #include "wire/feroce.h"
+#include "wire/pause.h"
 #include "wire/roce.h"
 
-#define LOOK_EDGES 64 /* The sockets are looked at this often. */
-#define PORTS_MAX  64
-#define ICRCS_TOLD 8
-#define NS_PER_MS  1000000u
+#define LOOK_EDGES   64 /* The sockets are looked at this often. */
+#define PORTS_MAX    64
+#define ICRCS_TOLD   8
+#define ALWAYS_PORTS 2 /* That receive without --port. */
+#define NS_PER_MS    1000000u
 
 static const char help[] =
-    "usage: nonic hdl live DESIGN.so --address A.B.C.D [OPTION]...\n\n"
+    "usage: nonic hdl live DESIGN.so --address A.B.C.D|--tap NAME [OPTION]...\n\n"
     "A design on the network of this machine, through UDP sockets, without privileges: its frames\n"
     "leave as datagrams, and datagrams for its address reach port 0 of it as frames. Its clock "
     "runs\n"
@@ -37,6 +40,9 @@ static const char help[] =
     "timers\n"
     "do not run out because a computer is slow. Ends with $finish, --for or a signal.\n\n"
     "  --address A.B.C.D      of the design; one that this machine can bind\n"
+    "  --tap NAME             instead: all frames pass as they are, by a TAP device of this name, "
+    "which\n"
+    "                         needs CAP_NET_ADMIN (`unshare -rn`) or is there and this user's\n"
     "  --port N               a UDP port that receives, beside 4791 and 0x4321 and those that the\n"
     "                         design has sent from; may be repeated\n"
     "  --hold H,G             the clock waits up to G when no frame came for H since one left, or "
@@ -59,7 +65,7 @@ static const char help[] =
     "                         ICRC\n";
 
 struct wishes {
-    const char *address, *fault, *capture;
+    const char *address, *tap, *fault, *capture;
     struct hdl_wishes plain;
     struct in_addr ip;
     uint16_t ports[PORTS_MAX];
@@ -102,14 +108,17 @@ static void capture(struct live *live, const struct hdl_frame *frame, const char
 
 /* -- Frames -------------------------------------------------------------------------------------*/
 
+/* A pause is the MAC's, and has no number. */
 static bool give(struct design_live *net, const struct hdl_frame *frame)
 {
     struct live *live = CONTAINER_OF(net, struct live, net);
+    struct pause pause;
     if (!sim_design_push(&live->design, 0, frame)) {
         return false;
     }
-    capture(live, frame, "rx_packet", net->given + 1);
-    return true;
+    const bool passes = !pause_decode(frame->data, frame->bytes, &pause);
+    capture(live, frame, "rx_packet", passes ? net->given + 1 : 0);
+    return passes;
 }
 
 static bool takes(struct design_live *net, const struct inet_datagram *datagram)
@@ -173,19 +182,27 @@ static void run(struct live *live, const struct wishes *wishes)
 
 /* -- The end ------------------------------------------------------------------------------------*/
 
-static void print_port(const struct design_port_counters *port)
+static void print_port(const struct design_live *net)
 {
+    const struct design_port_counters *port = design_port_counters(net->port);
+    const char *what = net->whole ? "frames" : "datagrams";
     if (port->refused > 0) {
-        printf("%" PRIu64 " datagrams did not leave, the last one from port %u: %s\n",
-               port->refused, port->refused_port, strerror(port->refused_why));
+        printf("%" PRIu64 " %s did not leave, the last one", port->refused, what);
+        if (!net->whole) {
+            printf(" from port %u", port->refused_port);
+        }
+        printf(": %s\n", strerror(port->refused_why));
+    }
+    if (port->gone) {
+        printf("the TAP device was deleted\n");
     }
     if (port->lost > 0) {
-        printf("%" PRIu64 " datagrams were lost: the design takes them too slowly\n", port->lost);
+        printf("%" PRIu64 " %s were lost: the design takes them too slowly\n", port->lost, what);
     }
     if (port->dropped_out + port->dropped_in + port->held_out + port->held_in > 0) {
-        printf("faults: %" PRIu64 " datagrams dropped on their way out, %" PRIu64
+        printf("faults: %" PRIu64 " %s dropped on their way out, %" PRIu64
                " on their way in; %" PRIu64 " and %" PRIu64 " held\n",
-               port->dropped_out, port->dropped_in, port->held_out, port->held_in);
+               port->dropped_out, what, port->dropped_in, port->held_out, port->held_in);
     }
 }
 
@@ -207,8 +224,13 @@ static int conclude(struct live *live, const struct wishes *wishes)
         fprintf(stderr, "nonic: %s\n", live->design.error);
         return 1;
     }
-    hdl_print_dropped(bridge);
-    print_port(design_port_counters(net->port));
+    if (!net->whole) {
+        hdl_print_dropped(bridge);
+    } else if (counts[BRIDGE_CAME_LONG] > 0) {
+        printf("%" PRIu64 " frames of more than %u bytes were dropped\n", counts[BRIDGE_CAME_LONG],
+               HDL_FRAME_BYTES_MAX);
+    }
+    print_port(net);
     const uint64_t refused = hdl_port_counters(net->line)->refused;
     if (refused > 0) {
         printf("%" PRIu64 " frames did not reach the design: it takes them too slowly\n", refused);
@@ -236,6 +258,7 @@ static bool open_design(struct live *live, const struct hdl_model_ops *ops,
                         const struct wishes *wishes)
 {
     struct sim_design_config config = hdl_config(ops, &wishes->plain);
+    config.port.paused_by = 1u << HDL_LINK;
     config.on_frame = on_frame;
     if (!hdl_open(&live->design, &live->sim, &config, &wishes->plain)) {
         return false;
@@ -257,7 +280,8 @@ static bool open_net(struct live *live, const struct wishes *wishes)
 {
     char error[256];
     const double period_ps = wishes->plain.period_ns * PS_PER_NS;
-    const struct design_port_config port = {.ip = ntohl(wishes->ip.s_addr),
+    const struct design_port_config port = {.tap = wishes->tap,
+                                            .ip = ntohl(wishes->ip.s_addr),
                                             .ports = wishes->ports,
                                             .port_count = wishes->port_count,
                                             .fault = wishes->fault};
@@ -282,7 +306,11 @@ static bool open_net(struct live *live, const struct wishes *wishes)
 
 static void announce(const struct wishes *wishes, const char *name)
 {
-    printf("%s at %s, UDP ports", name, wishes->address);
+    if (wishes->tap != NULL) {
+        printf("%s at the TAP device %s", name, wishes->tap);
+    } else {
+        printf("%s at %s, UDP ports", name, wishes->address);
+    }
     for (uint32_t i = 0; i < wishes->port_count; i++) {
         printf(wishes->ports[i] == FEROCE_PORT_CM ? " 0x%x" : " %u", wishes->ports[i]);
     }
@@ -374,7 +402,7 @@ static bool read_port(const char *option, const char *text, uint16_t *port)
 static bool add_port(const char *text, struct wishes *wishes)
 {
     if (wishes->port_count == PORTS_MAX) {
-        fprintf(stderr, "nonic: --port may be given %d times\n", PORTS_MAX - 2);
+        fprintf(stderr, "nonic: --port may be given %d times\n", PORTS_MAX - ALWAYS_PORTS);
         return false;
     }
     return read_port("port", text, &wishes->ports[wishes->port_count++]);
@@ -403,6 +431,14 @@ static bool read_option(int option, struct wishes *wishes)
         fprintf(stderr, "nonic: --address takes an IPv4 address of this machine, not '%s'\n",
                 optarg);
         return false;
+    case 't':
+        wishes->tap = optarg;
+        if (design_tap_is_name(optarg)) {
+            return true;
+        }
+        fprintf(stderr, "nonic: --tap takes the name of an interface, 1 to %d letters, not '%s'\n",
+                DESIGN_TAP_NAME_BYTES - 1, optarg);
+        return false;
     case 'P': return add_port(optarg, wishes);
     case 'C': wishes->connect.words = optarg; return true;
     case 'p': return read_port("pingpong", optarg, &wishes->connect.pingpong_port);
@@ -418,20 +454,16 @@ static bool read_option(int option, struct wishes *wishes)
 
 int hdl_live(int argc, char **argv)
 {
-    static const struct option options[] = {{"address", required_argument, NULL, 'a'},
-                                            {"port", required_argument, NULL, 'P'},
-                                            {"hold", required_argument, NULL, 'H'},
-                                            {"fault", required_argument, NULL, 'f'},
-                                            {"for", required_argument, NULL, 'F'},
-                                            {"capture", required_argument, NULL, 'c'},
-                                            {"connect", required_argument, NULL, 'C'},
-                                            {"pingpong", required_argument, NULL, 'p'},
-                                            {"cm", required_argument, NULL, 'm'},
-                                            {"pmtu", required_argument, NULL, 'u'},
-                                            HDL_OPTIONS};
+    static const struct option options[] = {
+        {"address", required_argument, NULL, 'a'},  {"tap", required_argument, NULL, 't'},
+        {"port", required_argument, NULL, 'P'},     {"hold", required_argument, NULL, 'H'},
+        {"fault", required_argument, NULL, 'f'},    {"for", required_argument, NULL, 'F'},
+        {"capture", required_argument, NULL, 'c'},  {"connect", required_argument, NULL, 'C'},
+        {"pingpong", required_argument, NULL, 'p'}, {"cm", required_argument, NULL, 'm'},
+        {"pmtu", required_argument, NULL, 'u'},     HDL_OPTIONS};
     struct wishes wishes = {.plain = hdl_plain_wishes,
                             .ports = {ROCE_UDP_PORT, FEROCE_PORT_CM},
-                            .port_count = 2,
+                            .port_count = ALWAYS_PORTS,
                             .hold_ps = 5000000,
                             .grant_ms = 50,
                             .connect = {.pmtu = 1024}};
@@ -445,8 +477,8 @@ int hdl_live(int argc, char **argv)
             return EXIT_USAGE;
         }
     }
-    if (argc - optind != 1 || wishes.address == NULL) {
-        fprintf(stderr, "nonic: a design and --address are needed\n%s", help);
+    if (argc - optind != 1 || (wishes.address == NULL) == (wishes.tap == NULL)) {
+        fprintf(stderr, "nonic: a design and either --address or --tap are needed\n%s", help);
         return EXIT_USAGE;
     }
     if ((wishes.connect.words != NULL) + (wishes.connect.pingpong_port != 0) +
@@ -455,5 +487,12 @@ int hdl_live(int argc, char **argv)
         fprintf(stderr, "nonic: --connect, --pingpong or --cm, one of them\n");
         return EXIT_USAGE;
     }
+    if (wishes.tap != NULL &&
+        (wishes.port_count > ALWAYS_PORTS || hdl_connect_wanted(&wishes.connect))) {
+        fprintf(stderr, "nonic: --port, --connect, --pingpong and --cm are for --address, for by "
+                        "--tap all frames are the design's affair\n");
+        return EXIT_USAGE;
+    }
+    wishes.port_count = wishes.tap != NULL ? 0 : wishes.port_count;
     return live_with(&wishes, argv[optind]);
 }

@@ -19,6 +19,8 @@ bool design_live_open(struct design_live *live, const struct design_live_config 
 {
     *live = (struct design_live){.config = *config, .hold = hold_begin(config->hold_ps)};
     bridge_init(&live->bridge, port->ip);
+    live->whole = port->tap != NULL;
+    live->bridge.has_spoken = live->whole; /* Peers ask for its MAC address by themselves. */
     live->port = design_port_open(port, error, error_bytes);
     return live->port != NULL;
 }
@@ -49,14 +51,21 @@ static bool knows_way(struct design_live *live, uint32_t peer_ip)
     return live->bridge.has_spoken || live->now_ps - live->asked_ps >= ANSWER_PS;
 }
 
+static enum bridge_verdict come(struct design_live *live, const struct inet_datagram *datagram)
+{
+    return live->whole
+               ? bridge_come_whole(&live->bridge, datagram->payload, datagram->payload_bytes)
+               : bridge_come(&live->bridge, datagram);
+}
+
 static void take_arrival(struct design_live *live, const struct design_arrival *arrival)
 {
     hold_came(&live->hold, live->now_ps);
-    if (bridge_come(&live->bridge, &arrival->datagram) == BRIDGE_CAME &&
+    if (come(live, &arrival->datagram) == BRIDGE_CAME &&
         (live->config.takes == NULL || !live->config.takes(live, &arrival->datagram))) {
         if (arrival->corrupt) {
-            live->bridge.frame[BRIDGE_HEADERS_BYTES + arrival->corrupt_bit / 8] ^=
-                (uint8_t)(1u << arrival->corrupt_bit % 8);
+            uint8_t *payload = live->bridge.frame + (live->whole ? 0 : BRIDGE_HEADERS_BYTES);
+            payload[arrival->corrupt_bit / 8] ^= (uint8_t)(1u << arrival->corrupt_bit % 8);
         }
         give(live);
     }
@@ -79,15 +88,25 @@ static void take_arrivals(struct design_live *live)
 
 /* -- Frames of the design -----------------------------------------------------------------------*/
 
+/* `datagram` is set if it may leave. */
+static enum bridge_verdict judge(struct design_live *live, const struct hdl_frame *frame,
+                                 struct inet_datagram *datagram)
+{
+    if (!live->whole) {
+        return bridge_leave(&live->bridge, frame->data, frame->bytes, datagram);
+    }
+    *datagram = (struct inet_datagram){.payload = frame->data, .payload_bytes = frame->bytes};
+    return bridge_leave_whole(&live->bridge, frame->data, frame->bytes);
+}
+
 enum bridge_verdict design_live_leave(struct design_live *live, const struct hdl_frame *frame,
                                       uint64_t now_ps)
 {
     struct inet_datagram datagram;
     live->now_ps = now_ps;
     live->taken++;
-    const enum bridge_verdict verdict =
-        bridge_leave(&live->bridge, frame->data, frame->bytes, &datagram);
-    if (verdict == BRIDGE_LEFT) {
+    const enum bridge_verdict verdict = judge(live, frame, &datagram);
+    if (verdict == BRIDGE_LEFT || live->whole) {
         hold_left(&live->hold, now_ps);
         design_port_send(live->port, &datagram, now_of(live));
     } else if (verdict == BRIDGE_ANSWERED) {

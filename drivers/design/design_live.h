@@ -5,6 +5,7 @@
  *
  * Purpose    Between a port (hdl/port.h) and sockets (design_port.h) stands the bridge
  *            (hdl/bridge.h), and hdl/hold.h says when the clock waits. The caller steps the design.
+ *            Frames pass a TAP device as they are; there the bridge judges ICRCs alone.
  * Inputs     Frames of the design, which the caller pulls; the time, edge by edge or a few at once.
  * Outputs    Frames for the design, by `give`; datagrams.
  * Time       The design's own, in ps, and never backwards.
@@ -26,7 +27,8 @@ struct design_live_config {
     struct instant end; /* or at this time of drivers/system/clock.h. */
     uint64_t look_ps;   /* The sockets are looked at this often. */
     uint64_t reset_ps;  /* Before this time nothing is given to the design, for it hears nothing. */
-    /* A frame for the design. False: its port had no room, which the port counts. */
+    /* A frame for the design. False: it does not get it, because its port had no room, which the
+     * port counts, or because the frame paused the port. */
     bool (*give)(struct design_live *live, const struct hdl_frame *frame);
     /* A datagram to the design, whose ICRC is right. True: it was for the caller. May be NULL. */
     bool (*takes)(struct design_live *live, const struct inet_datagram *datagram);
@@ -41,6 +43,7 @@ struct design_live {
     uint64_t now_ps, next_look_ps;
     struct design_arrival waiting; /* For room in the port, or for the design's MAC address. */
     bool has_waiting, has_asked;
+    bool whole; /* Frames pass as they are. */
     uint64_t asked_ps;
     uint64_t beats, beats_received, given, taken;
     uint64_t sleeps, slept_ns;

@@ -35,8 +35,8 @@ _nonic_options() {
     'hdl lab') echo --messages=number --bytes=number --write --loss=number --rate=number --period=number --seed=number \
         --patience=number --cut-through --fault=accident --set=word --capture=file --trace=file --trace-from=number --trace-for=number \
         --strict --wire=word --replay=file --for=number ;;
-    'hdl live') echo --address=address --port=number --hold=word --connect=file --pingpong=number --cm=number --pmtu=number \
-        --period=number --rate=number --seed=number --fault=fault \
+    'hdl live') echo --address=address --tap=word --port=number --hold=word --connect=file --pingpong=number --cm=number \
+        --pmtu=number --period=number --rate=number --seed=number --fault=fault \
         --cut-through --for=number --capture=file --trace=file --trace-from=number --trace-for=number --strict ;;
     'hdl replay') echo -o=file --compare=file --period=number --rate=number --linger=number --lookahead=number --ready=number \
         --gap=number --cut-through --fault=accident \
