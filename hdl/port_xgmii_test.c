@@ -29,6 +29,7 @@ static struct bench {
     struct hdl_port *port;
     void *memory;
     uint64_t now_ps;
+    uint32_t data[2], control; /* The words that `in` points to. */
     struct hdl_in in;
     struct hdl_out out;
     struct prng prng;
@@ -66,10 +67,10 @@ static const struct hdl_counters *counters(void)
 
 static void edge(const struct xgmii_word *word)
 {
-    uint32_t data[2], control = word->control;
-    memcpy(data, word->data, sizeof(data));
-    bench.in.s_data = data;
-    bench.in.s_keep = &control;
+    bench.control = word->control;
+    memcpy(bench.data, word->data, sizeof(bench.data));
+    bench.in.s_data = bench.data;
+    bench.in.s_keep = &bench.control;
     bench.now_ps += CYCLE_PS;
     hdl_port_edge(bench.port, bench.now_ps, &bench.in, &bench.out);
 }
