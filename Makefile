@@ -31,7 +31,7 @@ test:
 	@dev/test quick
 
 test-all:
-	@dev/install-packages build demo test hdl interop
+	@dev/install-packages build demo test hdl waves interop
 	@dev/test all
 
 check:
