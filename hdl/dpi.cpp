@@ -107,7 +107,7 @@ void nonic_pair_edge(void *handle, const svBitVecVal *local_qpn, const svBitVecV
     pair->local.psn = *local_psn;
     pair->local.address = static_cast<uint64_t>(local_address[1]) << 32 | local_address[0];
     pair->local.rkey = *local_rkey;
-    *connected = pair->connected;
+    *connected = hdl_pair_shows(pair);
     *local_ip = pair->local.ip;
     *peer_ip = pair->peer.ip;
     *peer_qpn = pair->peer.qpn;

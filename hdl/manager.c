@@ -90,7 +90,7 @@ static void accept_peer(struct manager *manager, struct cm_connection *connectio
     pair->send_psn = req->starting_psn;
     pair->receive_psn = pair->local.psn;
     pair->pmtu = 128u << req->path_mtu;
-    pair->connected = true;
+    pair->connected = pair->is_new = true;
     manager->current = connection;
     const enum status status = cm_reply(&manager->cm, connection, &message, now);
     CHECK(status == STATUS_OK);

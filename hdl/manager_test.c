@@ -218,6 +218,33 @@ static void connects_and_ends(void **state)
     assert_int_equal(rig.manager.refused, 0);
 }
 
+/* The next peer's request may come with the farewell of the one before: the design sees an edge
+ * without a connection all the same. */
+static void one_after_the_other(void **state)
+{
+    static struct rig rig, other;
+    const struct cm_req req = good_request();
+    uint8_t bytes[512];
+    struct cm_mad mad;
+    (void)state;
+    rig_init(&rig);
+    rig_init(&other);
+    cm_init(&other.peer, 9, 1, 77); /* Other communication IDs. */
+    request(&rig, &req);
+    talk(&rig, 1);
+    assert_false(hdl_pair_shows(&rig.pair));
+    assert_true(hdl_pair_shows(&rig.pair));
+    assert_int_equal(cm_disconnect(&rig.peer, &rig.connection, rig.now), STATUS_OK);
+    assert_true(cm_next_message(&rig.peer, &mad));
+    deliver(&rig, bytes, wrap(mad.bytes, bytes));
+    request(&other, &req);
+    assert_true(cm_next_message(&other.peer, &mad));
+    deliver(&rig, bytes, wrap(mad.bytes, bytes));
+    assert_true(rig.pair.connected);
+    assert_false(hdl_pair_shows(&rig.pair));
+    assert_true(hdl_pair_shows(&rig.pair));
+}
+
 static void messages_are_lost(void **state)
 {
     static struct rig rig;
@@ -322,9 +349,9 @@ static void anything_at_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(connects_and_ends), cmocka_unit_test(messages_are_lost),
-        cmocka_unit_test(wrong_requests),    cmocka_unit_test(second_peer),
-        cmocka_unit_test(anything_at_all),
+        cmocka_unit_test(connects_and_ends), cmocka_unit_test(one_after_the_other),
+        cmocka_unit_test(messages_are_lost), cmocka_unit_test(wrong_requests),
+        cmocka_unit_test(second_peer),       cmocka_unit_test(anything_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define HDL_ABI           6
+#define HDL_ABI           7
 #define HDL_PORTS_MAX     16                /* Numbers of a design's ports are below it. */
 #define HDL_SCOPE_BYTES   512               /* A name in the design, with the zero behind it. */
 #define HDL_PERIOD_FS_MIN 2000              /* A clock has edges at whole ps. */

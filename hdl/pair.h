@@ -29,6 +29,16 @@ struct hdl_pair {
     uint32_t receive_psn; /* and of the peer. */
     uint32_t pmtu;
     bool connected; /* All but `local` counts. */
+    bool is_new;    /* Set by whoever connects it. */
 };
+
+/* Is the design told at this edge that it is connected? A new connection is first an edge without
+ * one, however soon it follows the one before it. */
+static inline bool hdl_pair_shows(struct hdl_pair *pair)
+{
+    const bool shows = pair->connected && !pair->is_new;
+    pair->is_new = false;
+    return shows;
+}
 
 #endif

@@ -30,7 +30,7 @@ static void connect_to(struct hdl_connect *connect, const struct hdl_half *peer)
     connect->pair->send_psn = connect->pair->local.psn;
     connect->pair->receive_psn = peer->psn;
     connect->pair->pmtu = connect->wishes.pmtu;
-    connect->pair->connected = true;
+    connect->pair->connected = connect->pair->is_new = true;
 }
 
 /* -- Words --------------------------------------------------------------------------------------*/
