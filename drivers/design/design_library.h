@@ -40,8 +40,8 @@ struct hdl_live_config {
     const uint16_t *ports;
     uint32_t port_count;
     const char *fault; /* A bad network, as `nonic run --fault` says it; NULL: none. */
-    /* The clock waits when no frame has come for this time since one left, or when nothing passed
-     * for it. 0: 5 us; HDL_LIVE_NEVER: it never waits. */
+    /* The clock waits when nothing has come for this time since a frame left, or when nothing
+     * passed for it. 0: 5 us; HDL_LIVE_NEVER: it never waits. */
     uint64_t hold_ps;
     uint32_t wait_ms;  /* The longest wait, in wall time, at most 60000; 0: 50. */
     uint64_t reset_ps; /* Up to this time no frame is given, since the design hears nothing. */
