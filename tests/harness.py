@@ -319,7 +319,8 @@ def finish(process, seconds, peer=None):
 
 
 def pair(args, wire, options=(), seconds=120, fails=None, server_options=None):
-    """Server and client of one program; both end with 0, or (fails) the client with that text."""
+    """Server and client of one program; both end with 0, or (fails) the client with that text. What both printed,
+    the client first."""
     port = free_port()
     args = [*args, '-p', port]
     server = start(args, wire, options if server_options is None else server_options)
@@ -335,7 +336,7 @@ def pair(args, wire, options=(), seconds=120, fails=None, server_options=None):
         if not fails and (client.returncode or server.returncode):
             raise Failure(f'client {client.returncode}:\n{output[-1500:]}\n'
                           f'server {server.returncode}:\n{other[-1500:]}')
-        return output
+        return output + other
     except subprocess.TimeoutExpired:
         raise Failure('the server does not end')
     finally:
