@@ -20,7 +20,8 @@
 extern "C" {
 #endif
 
-#define HDL_ABI           7
+#define HDL_ABI           8
+#define HDL_CLOCKS_MAX    2                 /* clk, and clk2 if the design has it. */
 #define HDL_PORTS_MAX     16                /* Numbers of a design's ports are below it. */
 #define HDL_SCOPE_BYTES   512               /* A name in the design, with the zero behind it. */
 #define HDL_PERIOD_FS_MIN 2000              /* A clock has edges at whole ps. */
@@ -46,7 +47,7 @@ struct hdl_host {
     struct hdl_pair *(*attach_pair)(void *owner, uint32_t number);
     /* The run cannot go on. */
     void (*fail)(void *owner, const char *why);
-    uint64_t period_fs; /* The clock has it. */
+    uint64_t period_fs[HDL_CLOCKS_MAX];
     /* Frames and pauses are pushed at least this long before their time; 0: at their time. */
     uint64_t lookahead_ps;
 };
@@ -55,12 +56,14 @@ struct hdl_model_ops {
     uint32_t abi;
     uint32_t in_bytes, out_bytes; /* The sizes of struct hdl_in and hdl_out in the model. */
     const char *name;             /* The top module. */
+    uint32_t clocks;              /* 1, or 2 if it has clk2. */
     /* The seed gives the registers that have no reset their first values. Reset is asserted. */
     struct hdl_model *(*open)(const struct hdl_model_ops *ops, const struct hdl_host *host,
                               uint64_t seed);
     void (*reset)(struct hdl_model *model, bool asserted);
-    /* A rising edge of clk at now_ps, and the falling one half a period later. */
-    void (*step)(struct hdl_model *model, uint64_t now_ps, uint64_t half_period_ps);
+    /* A rising edge at now_ps of one clock, or of both at once; bit i of `clocks` is clock i. Each
+     * falls half its period later. */
+    void (*step)(struct hdl_model *model, uint64_t now_ps, uint32_t clocks);
     /* Writes all signals as FST, of steps from one time on and up to another one. False: it cannot
      * write the file. Before the first step. */
     bool (*trace)(struct hdl_model *model, const char *path, uint64_t from_ps, uint64_t to_ps);

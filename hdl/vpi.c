@@ -384,6 +384,10 @@ static PLI_INT32 on_begin(PLI_BYTE8 *unused)
         end("this design runs by `nonic hdl`, not alone");
         return 0;
     }
+    if (vpi_handle_by_name("nonic_top.dut.clk2", NULL) != NULL) {
+        end("a design with clk2 runs under Verilator alone");
+        return 0;
+    }
     nonic = atoi(descriptor);
     greet();
     obey();

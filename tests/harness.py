@@ -319,8 +319,8 @@ def finish(process, seconds, peer=None):
 
 
 def pair(args, wire, options=(), seconds=120, fails=None, server_options=None):
-    """Server and client of one program; both end with 0, or (fails) the client with that text. What both printed,
-    the client first."""
+    """Server and client of one program; both end with 0, or (fails) the client with that text. The output of
+    both, the client's first."""
     port = free_port()
     args = [*args, '-p', port]
     server = start(args, wire, options if server_options is None else server_options)

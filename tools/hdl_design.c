@@ -45,6 +45,8 @@ bool hdl_read_option(struct hdl_wishes *wishes, int option, const char *value, c
     case HDL_OPTION_TRACE_FOR:
         return hdl_read_number("trace-for", value, 0, 1e12, &wishes->trace_for_us);
     case HDL_OPTION_PERIOD: return hdl_read_number("period", value, 0.1, 1e6, &wishes->period_ns);
+    case HDL_OPTION_PERIOD2:
+        return hdl_read_number("period2", value, 0.1, 1e6, &wishes->period2_ns);
     case HDL_OPTION_RATE: return hdl_read_number("rate", value, 0, 1000, &wishes->rate_gbps);
     case HDL_OPTION_SEED: return hdl_read_number("seed", value, 0, 1e15, &wishes->seed);
     case HDL_OPTION_STRICT: wishes->strict = true; return true;
@@ -53,19 +55,26 @@ bool hdl_read_option(struct hdl_wishes *wishes, int option, const char *value, c
     }
 }
 
+void hdl_periods(const struct hdl_wishes *wishes, uint64_t *period_fs)
+{
+    period_fs[0] = (uint64_t)(wishes->period_ns * FS_PER_NS);
+    period_fs[1] = (uint64_t)(wishes->period2_ns * FS_PER_NS);
+}
+
 struct sim_design_config hdl_config(const struct hdl_model_ops *ops,
                                     const struct hdl_wishes *wishes)
 {
     const double byte_fs = wishes->rate_gbps > 0 ? HDL_BITS_PER_FS / wishes->rate_gbps : 0;
-    return (struct sim_design_config){.ops = ops,
-                                      .port = {.frame_bytes = HDL_FRAME_BYTES_MAX,
-                                               .frames = FRAMES_WAIT,
-                                               .line_fs_per_byte = (uint64_t)byte_fs,
-                                               .ready_ppm = 1000000,
-                                               .cut_through = wishes->cut_through},
-                                      .period_fs = (uint64_t)(wishes->period_ns * FS_PER_NS),
-                                      .reset_edges = SIM_DESIGN_RESET_EDGES,
-                                      .seed = (uint64_t)wishes->seed};
+    struct sim_design_config config = {.ops = ops,
+                                       .port = {.frame_bytes = HDL_FRAME_BYTES_MAX,
+                                                .frames = FRAMES_WAIT,
+                                                .line_fs_per_byte = (uint64_t)byte_fs,
+                                                .ready_ppm = 1000000,
+                                                .cut_through = wishes->cut_through},
+                                       .reset_edges = SIM_DESIGN_RESET_EDGES,
+                                       .seed = (uint64_t)wishes->seed};
+    hdl_periods(wishes, config.period_fs);
+    return config;
 }
 
 bool hdl_open(struct sim_design *design, struct sim *sim, const struct sim_design_config *config,

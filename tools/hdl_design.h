@@ -23,7 +23,7 @@ const struct hdl_model_ops *hdl_load(const char *path);
 struct hdl_wishes {
     const char *trace; /* NULL: none. */
     double trace_from_us, trace_for_us;
-    double period_ns, rate_gbps, seed;
+    double period_ns, period2_ns, rate_gbps, seed;
     bool strict, cut_through;
 };
 extern const struct hdl_wishes hdl_plain_wishes;
@@ -33,6 +33,7 @@ enum {
     HDL_OPTION_TRACE_FROM,
     HDL_OPTION_TRACE_FOR,
     HDL_OPTION_PERIOD,
+    HDL_OPTION_PERIOD2,
     HDL_OPTION_RATE,
     HDL_OPTION_SEED,
     HDL_OPTION_STRICT,
@@ -44,6 +45,7 @@ enum {
     {"trace-from", required_argument, NULL, HDL_OPTION_TRACE_FROM},                                \
     {"trace-for", required_argument, NULL, HDL_OPTION_TRACE_FOR},                                  \
     {"period", required_argument, NULL, HDL_OPTION_PERIOD},                                        \
+    {"period2", required_argument, NULL, HDL_OPTION_PERIOD2},                                      \
     {"rate", required_argument, NULL, HDL_OPTION_RATE},                                            \
     {"seed", required_argument, NULL, HDL_OPTION_SEED},                                            \
     {"strict", no_argument, NULL, HDL_OPTION_STRICT},                                              \
@@ -60,6 +62,8 @@ enum {
 /* False: it is none of these, and `help` is printed; or its value is wrong. */
 bool hdl_read_option(struct hdl_wishes *wishes, int option, const char *value, const char *help);
 
+/* The periods of clk and of clk2, of which 0 was not given. */
+void hdl_periods(const struct hdl_wishes *wishes, uint64_t *period_fs);
 /* A design with a MAC's port, whose line is busy for no other reason. */
 struct sim_design_config hdl_config(const struct hdl_model_ops *ops,
                                     const struct hdl_wishes *wishes);

@@ -235,8 +235,9 @@ static void grant(struct hdl_model *model, uint64_t to_ps)
     }
     model->granted_ps = to_ps;
     if (!model->failed) {
-        say(model, &(struct hdl_message){
-                       .type = HDL_GRANT, .time_ps = to_ps, .period_fs = model->host->period_fs});
+        say(model, &(struct hdl_message){.type = HDL_GRANT,
+                                         .time_ps = to_ps,
+                                         .period_fs = model->host->period_fs[0]});
     }
     if (!model->failed) {
         collect(model);
@@ -278,9 +279,9 @@ static void play(struct hdl_model *model)
 }
 
 /* While reset is asserted edges are granted one by one: when it ends is not known ahead. */
-static void step(struct hdl_model *model, uint64_t now_ps, uint64_t half_period_ps)
+static void step(struct hdl_model *model, uint64_t now_ps, uint32_t clocks)
 {
-    (void)half_period_ps;
+    (void)clocks;
     model->now_ps = now_ps;
     if (!model->failed && now_ps > model->granted_ps && model->finished_ps == UINT64_MAX) {
         grant(model, now_ps + (model->reset ? 0 : model->host->lookahead_ps));

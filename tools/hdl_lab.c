@@ -38,7 +38,8 @@ static const char help[] =
     "  --write               RDMA WRITE instead of SEND\n"
     "  --loss P              probability with which a packet is lost, each way (0)\n"
     "  --rate GBPS           of all lines, in Gb/s (10)\n"
-    "  --period NS           of the designs' clock, in ns (6.4)\n"
+    "  --period NS           of the designs' clock clk, in ns (6.4)\n"
+    "  --period2 NS          of their clk2, if they have one\n"
     "  --cut-through         frames reach designs while they still arrive, not when they are "
     "whole\n"
     "  --seed N              of losses, and of registers without reset (1)\n"
@@ -80,7 +81,7 @@ static struct feroce_setup setup_of(struct lab_run *run, const struct wishes *wi
 {
     struct feroce_setup setup = feroce_setup_2026(run, FEROCE_10G);
     setup.design_faults = wishes->faults;
-    setup.design_period_fs = (uint64_t)(wishes->plain.period_ns * FS_PER_NS);
+    hdl_periods(&wishes->plain, setup.design_period_fs);
     setup.design_cut_through = wishes->plain.cut_through;
     setup.line.wire.byte_fs = (uint64_t)(HDL_BITS_PER_FS / wishes->plain.rate_gbps);
     setup.board_line = setup.line;

@@ -122,7 +122,7 @@ bool hdl_waves_write(const struct sim_design *design, const char *trace, uint64_
     fprintf(file, "[*] nonic hdl\n");
     write_path(file, "dumpfile", trace);
     write_path(file, "savefile", name);
-    write_time(file, design->config.period_fs / FS_PER_PS, marked_ps);
+    write_time(file, design->config.period_fs[0] / FS_PER_PS, marked_ps);
     for (uint32_t i = 0; i < design->port_count; i++) {
         if (design->ports[i] != NULL) {
             write_port(file, design, i);

@@ -245,7 +245,7 @@ void feroce_design_open(struct feroce_node *node, const struct hdl_model_ops *op
                  .paused_by = 1 << HDL_LINK | 1,
                  .ready_ppm = 1000000,
                  .cut_through = machine->setup.design_cut_through},
-        .period_fs = machine->setup.design_period_fs,
+        .period_fs = {machine->setup.design_period_fs[0], machine->setup.design_period_fs[1]},
         .reset_edges = SIM_DESIGN_RESET_EDGES,
         .seed = machine->run->seed * FEROCE_SENDERS_MAX + node->number,
         .faults = machine->setup.design_faults,

@@ -71,9 +71,9 @@ static void offer(struct hdl_model *model)
     }
 }
 
-static void step_model(struct hdl_model *model, uint64_t now_ps, uint64_t half_period_ps)
+static void step_model(struct hdl_model *model, uint64_t now_ps, uint32_t clocks)
 {
-    (void)half_period_ps;
+    (void)clocks;
     const bool taken = model->valid && model->out.s_ready;
     const struct hdl_in in = {.s_data = model->data,
                               .s_keep = &model->keep,
@@ -167,7 +167,7 @@ static struct outcome play(void)
     struct feroce_setup setup = feroce_setup_2026(run, FEROCE_10G);
     const struct feroce_load load = feroce_load_of(4096, 1);
     setup.designs[0] = &player;
-    setup.design_period_fs = 6400000;
+    setup.design_period_fs[0] = 6400000;
     struct feroce_machine *machine = feroce_machine_open(run, &setup, &load);
     assert_non_null(machine);
     feroce_machine_run_until(machine, 100 * US_PS);

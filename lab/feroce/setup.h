@@ -67,7 +67,7 @@ struct feroce_setup {
     uint64_t patience_ps; /* A world without an acknowledgement for this time ends. */
     /* Boards that are hardware designs, by number, the period of their clock, and accidents; NULL:
      * the board is the laboratory's. */
-    uint64_t design_period_fs;
+    uint64_t design_period_fs[HDL_CLOCKS_MAX];
     struct sim_design_fault_rates design_faults;
     bool design_cut_through;
     const struct hdl_model_ops *designs[FEROCE_SENDERS_MAX];

@@ -145,11 +145,31 @@ static void take_frames(struct sim_design *design)
 
 /* -- Edges --------------------------------------------------------------------------------------*/
 
+/* UINT64_MAX: the design has no such clock. */
+static uint64_t next_edge_ps(const struct sim_design *design, uint32_t clock)
+{
+    const uint64_t edge = design->next_edges[clock];
+    CHECK(edge == 0 || edge <= UINT64_MAX / design->config.period_fs[clock]);
+    return edge == 0 ? UINT64_MAX : edge * design->config.period_fs[clock] / FS_PER_PS;
+}
+
 static void schedule_edge(struct sim_design *design)
 {
-    const uint64_t edge = ++design->edges;
-    CHECK(edge <= UINT64_MAX / design->config.period_fs);
-    sim_schedule(design->sim, &design->edge, edge * design->config.period_fs / FS_PER_PS);
+    const uint64_t clk_ps = next_edge_ps(design, 0), clk2_ps = next_edge_ps(design, 1);
+    sim_schedule(design->sim, &design->edge, clk_ps < clk2_ps ? clk_ps : clk2_ps);
+}
+
+/* The clocks that rise now; their next edges are later. */
+static uint32_t rising(struct sim_design *design)
+{
+    uint32_t clocks = 0;
+    for (uint32_t i = 0; i < HDL_CLOCKS_MAX; i++) {
+        if (next_edge_ps(design, i) == design->sim->now_ps) {
+            clocks |= 1u << i;
+            design->next_edges[i]++;
+        }
+    }
+    return clocks;
 }
 
 static void begin_reset(struct sim_design *design)
@@ -164,11 +184,14 @@ static void on_edge(struct sim *sim, struct sim_event *event)
 {
     struct sim_design *design = CONTAINER_OF(event, struct sim_design, edge);
     const struct hdl_model_ops *ops = design->config.ops;
-    if (sim_design_faults_reset(&design->faults, sim->now_ps) && design->reset_left == 0) {
+    const uint32_t clocks = rising(design);
+    const bool clk = (clocks & 1) != 0;
+    design->edges += clk;
+    if (clk && sim_design_faults_reset(&design->faults, sim->now_ps) && design->reset_left == 0) {
         begin_reset(design);
     }
-    ops->step(design->model, sim->now_ps, design->config.period_fs / (2 * FS_PER_PS));
-    if (design->reset_left > 0 && --design->reset_left == 0) {
+    ops->step(design->model, sim->now_ps, clocks);
+    if (clk && design->reset_left > 0 && --design->reset_left == 0) {
         ops->reset(design->model, false);
     }
     take_frames(design);
@@ -189,18 +212,29 @@ bool sim_design_open(struct sim_design *design, struct sim *sim,
                                   .attach_pair = attach_pair,
                                   .edge = hdl_port_edge,
                                   .fail = fail,
-                                  .period_fs = config->period_fs,
+                                  .period_fs = {config->period_fs[0], config->period_fs[1]},
                                   .lookahead_ps = may_reset ? 0 : config->lookahead_ps};
     *design = (struct sim_design){
         .config = *config, .sim = sim, .host = host, .reset_left = config->reset_edges};
     sim_design_faults_init(&design->faults, &config->faults, config->seed);
-    CHECK(config->period_fs >= HDL_PERIOD_FS_MIN && config->reset_edges >= 1);
+    CHECK(config->period_fs[0] >= HDL_PERIOD_FS_MIN && config->reset_edges >= 1);
+    CHECK(config->period_fs[1] == 0 || config->period_fs[1] >= HDL_PERIOD_FS_MIN);
     if (config->ops->abi != HDL_ABI || config->ops->in_bytes != sizeof(struct hdl_in) ||
         config->ops->out_bytes != sizeof(struct hdl_out)) {
         snprintf(design->error, sizeof(design->error),
                  "the design was compiled by another nonic: build it again");
         return false;
     }
+    const bool has_clk2 = config->ops->clocks > 1;
+    if (has_clk2 != (config->period_fs[1] != 0)) {
+        snprintf(design->error, sizeof(design->error),
+                 has_clk2 ? "%s has a clk2, of which the period was not given"
+                          : "%s has no clk2, of which the period was given",
+                 config->ops->name);
+        return false;
+    }
+    design->next_edges[0] = 1;
+    design->next_edges[1] = has_clk2;
     sim_event_init(&design->edge, on_edge);
     design->model = config->ops->open(config->ops, &design->host, config->seed);
     if (design->model == NULL || design->port_count == 0) {

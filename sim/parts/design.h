@@ -2,10 +2,12 @@
  *
  * design - a hardware design in lockstep with virtual time.
  *
- * Purpose    Each rising edge of the design's clock is an event of the kernel. Frames that the
+ * Purpose    Each rising edge of the design's clocks is an event of the kernel; edges of two clocks
+ *            at one time are one. Frames that the
  *            world gives reach the design's ports, and the world gets those of the design with the
  *            time at which their last bit leaves the line, which may lie ahead.
- * Time       Edge n, from 1 on, is at n * period_fs rounded down to ps: no drift adds up. A port
+ * Time       Edge n of a clock, from 1 on, is at n of its periods, rounded down to ps: no drift
+ *            adds up. Edges are counted and reset lasts by clk. A port
  *            shows what comes at t at the first edge after t (hdl/port.h), so the order of events
  *            of one time does not matter.
  * Inputs     The model (hdl/model.h), whoever loaded it.
@@ -31,8 +33,8 @@ struct sim_design;
 
 struct sim_design_config {
     const struct hdl_model_ops *ops;
-    struct hdl_port_config port; /* All have this; the design says which kind they are of. */
-    uint64_t period_fs;
+    struct hdl_port_config port;        /* All have this; the design says which kind they are of. */
+    uint64_t period_fs[HDL_CLOCKS_MAX]; /* Of clk and of clk2; 0: it has no clk2. */
     uint32_t reset_edges; /* With reset, from the first one on and whenever it comes; at least 1. */
     uint64_t seed;
     struct sim_design_fault_rates faults;
@@ -58,8 +60,9 @@ struct sim_design {
         uint32_t width_bits;
         char scope[HDL_SCOPE_BYTES]; /* Where its signals are in a trace. */
     } waves[SIM_DESIGN_PORTS_MAX];
-    uint64_t edges;
-    uint32_t reset_left; /* Edges with reset that are still to come. */
+    uint64_t edges;                      /* Of clk. */
+    uint64_t next_edges[HDL_CLOCKS_MAX]; /* Of each clock; 0: it has none. */
+    uint32_t reset_left;                 /* Edges with reset that are still to come. */
     struct sim_design_faults faults;
     struct sim_event edge;
     char error[160]; /* Not empty: it cannot be used, or the simulator has failed. */

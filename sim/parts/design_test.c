@@ -65,9 +65,9 @@ static void reset_model(struct hdl_model *model, bool asserted)
 
 static uint64_t edges;
 
-static void step_model(struct hdl_model *model, uint64_t now_ps, uint64_t half_period_ps)
+static void step_model(struct hdl_model *model, uint64_t now_ps, uint32_t clocks)
 {
-    (void)half_period_ps;
+    (void)clocks;
     edges++;
     model->resets += model->reset;
     last_reset_edge = model->reset ? edges : last_reset_edge;
@@ -100,6 +100,7 @@ static const struct hdl_model_ops loop = {.abi = HDL_ABI,
                                           .in_bytes = sizeof(struct hdl_in),
                                           .out_bytes = sizeof(struct hdl_out),
                                           .name = "loop",
+                                          .clocks = 1,
                                           .open = open_model,
                                           .reset = reset_model,
                                           .step = step_model,
@@ -131,7 +132,7 @@ static void on_frame(struct sim_design *design, uint32_t port, const struct hdl_
     world.came++;
 }
 
-static bool begin(const struct hdl_model_ops *ops, uint64_t period_fs)
+static bool begin_clocks(const struct hdl_model_ops *ops, uint64_t period_fs, uint64_t period2_fs)
 {
     edges = 0;
     memset(&world, 0, sizeof(world));
@@ -143,13 +144,18 @@ static bool begin(const struct hdl_model_ops *ops, uint64_t period_fs)
                                                       .frames = 16,
                                                       .line_fs_per_byte = 800000,
                                                       .ready_ppm = 1000000},
-                                             .period_fs = period_fs,
+                                             .period_fs = {period_fs, period2_fs},
                                              .reset_edges = 5,
                                              .seed = 7,
                                              .faults = rates,
                                              .on_frame = on_frame};
     sim_init(&world.sim, 1);
     return sim_design_open(&world.design, &world.sim, &config);
+}
+
+static bool begin(const struct hdl_model_ops *ops, uint64_t period_fs)
+{
+    return begin_clocks(ops, period_fs, 0);
 }
 
 /* Ten frames go round; returns the digest. */
@@ -396,13 +402,63 @@ static void test_drawn_resets(void **state)
     assert_true(apart > 1000);
 }
 
+/* -- Two clocks ---------------------------------------------------------------------------------*/
+
+static struct {
+    uint64_t rises[HDL_CLOCKS_MAX], steps, last_ps, period_fs[HDL_CLOCKS_MAX];
+} risen;
+
+/* Edge n of each clock is at n of its periods, to the ps below. */
+static void step_clocks(struct hdl_model *model, uint64_t now_ps, uint32_t clocks)
+{
+    assert_true(now_ps > risen.last_ps && clocks != 0 && clocks < 4);
+    for (uint32_t i = 0; i < HDL_CLOCKS_MAX; i++) {
+        const bool due = (risen.rises[i] + 1) * risen.period_fs[i] / 1000 == now_ps;
+        assert_int_equal(clocks >> i & 1, due);
+        risen.rises[i] += due;
+    }
+    risen.steps++;
+    risen.last_ps = now_ps;
+    edges += clocks & 1;
+    model->resets += model->reset && (clocks & 1) != 0;
+}
+
+/* FER-130: edges of two clocks at one time are one step; reset lasts by clk. */
+static void test_two_clocks(void **state)
+{
+    (void)state;
+    struct hdl_model_ops two = loop;
+    two.clocks = 2;
+    two.step = step_clocks;
+    /* Periods in fs; and how many steps 1 us has: 156 + 312 less 156 that are common; ... */
+    static const struct {
+        uint64_t period_fs[HDL_CLOCKS_MAX], steps;
+    } cases[] = {{{6400000, 3200000}, 312},
+                 {{4000000, 6400000}, 250 + 156 - 31},
+                 {{6400000, 6400000}, 156},
+                 {{3103030, 6400000}, 322 + 156}};
+    for (uint32_t i = 0; i < COUNT_OF(cases); i++) {
+        memset(&risen, 0, sizeof(risen));
+        memcpy(risen.period_fs, cases[i].period_fs, sizeof(risen.period_fs));
+        assert_true(begin_clocks(&two, cases[i].period_fs[0], cases[i].period_fs[1]));
+        sim_run_until(&world.sim, 1000000);
+        assert_int_equal(world.design.edges, risen.rises[0]);
+        sim_design_close(&world.design);
+        assert_int_equal(risen.steps, cases[i].steps);
+    }
+    assert_false(begin_clocks(&two, 6400000, 0));
+    assert_string_equal(world.design.error, "loop has a clk2, of which the period was not given");
+    assert_false(begin_clocks(&loop, 6400000, 6400000));
+    assert_string_equal(world.design.error, "loop has no clk2, of which the period was given");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round),       cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_pause),
-        cmocka_unit_test(test_reset_at),    cmocka_unit_test(test_reset_loses),
-        cmocka_unit_test(test_strikes),     cmocka_unit_test(test_drawn_resets),
-        cmocka_unit_test(test_pause_frames)};
+        cmocka_unit_test(test_round),        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_reset_at),     cmocka_unit_test(test_reset_loses),
+        cmocka_unit_test(test_strikes),      cmocka_unit_test(test_drawn_resets),
+        cmocka_unit_test(test_pause_frames), cmocka_unit_test(test_two_clocks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,28 @@ def names_in(trace):
     return names
 
 
+def check_clocks(trace, periods):
+    """FER-131: a trace has each rising edge of each clock at its time, in ps, from the first one on."""
+    if shutil.which('fst2vcd') is None:
+        print('skipped: no fst2vcd (gtkwave)')
+        return
+    lines = subprocess.run(['fst2vcd', '-f', trace], capture_output=True, text=True, timeout=120).stdout.splitlines()
+    marks = {}
+    for line in lines:
+        words = line.split()
+        if words[:1] == ['$var'] and words[4] in periods:
+            marks.setdefault(f'1{words[3]}', words[4])
+    rises, now = {name: [] for name in periods}, 0
+    for line in lines:
+        if line[:1] == '#':
+            now = int(line[1:])
+        elif line in marks:
+            rises[marks[line]].append(now)
+    for name, times in rises.items():
+        check(f'FER-131: the trace has each edge of {name} at its time', len(times) > 1000 and
+              times == [(i + 1) * periods[name] for i in range(len(times))], times[:5])
+
+
 def named(scope, names, buses):
     return {f'{scope}.{name}' for name in names} | {f'{scope}.{name}[{bits - 1}:0]' for name, bits in buses.items()}
 
