@@ -2,8 +2,6 @@
  *
  * nonic hdl build - Verilator makes a shared object of a design.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -11,25 +9,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "tools/hdl.h"
 #include "tools/hdl_filter.h"
 #include "tools/hdl_icarus.h"
+#include "tools/hdl_vhdl.h"
+#include "tools/hdl_words.h"
 #include "tools/nonic.h"
-
-#define WORDS_MAX 512
-
-struct words {
-    const char *list[WORDS_MAX + 1];
-    uint32_t count;
-};
 
 static const char help[] =
     "usage: nonic hdl build FILE... [--simulator verilator|icarus] [--top MODULE] [-I DIR]\n"
-    "                       [-y DIR] [-G NAME=VALUE] [--filter] [-o OUT]\n\n"
+    "                       [-y DIR] [-G NAME=VALUE] [--filter] [--entity NAME]\n"
+    "                       [-o OUT]\n\n"
     "Compiles a design for `nonic hdl`. Its top module has the inputs clk and rst, and a "
     "nonic_axis\n"
     "or nonic_xgmii inside, which come with nonic. Verilator's files are in OUT.so.build, made\n"
@@ -41,75 +34,10 @@ static const char help[] =
     "  -G NAME=VALUE    a parameter of the top module\n"
     "  --filter         mends what Verilator 5.006 refuses, as it reads: the files stay as they "
     "are\n"
+    "  --entity NAME    GHDL makes Verilog of the files of VHDL, which end with .vhd or .vhdl: of\n"
+    "                   this entity (that by the name of the last one), which the top module has\n"
     "  -o OUT           the shared object (MODULE.so); Icarus' is OUT.vvp, with OUT.vpi beside "
     "it\n";
-
-static void add(struct words *words, const char *word)
-{
-    if (words->count == WORDS_MAX) {
-        fprintf(stderr, "nonic: more than %d words for Verilator\n", WORDS_MAX);
-        exit(EXIT_USAGE);
-    }
-    words->list[words->count++] = word;
-    words->list[words->count] = NULL;
-}
-
-/* The words as a person may repeat them in a shell. */
-static void print_words(const struct words *words)
-{
-    for (uint32_t i = 0; i < words->count; i++) {
-        const bool plain = strpbrk(words->list[i], " \"'$\\*?") == NULL;
-        fprintf(stderr, plain ? "%s%s" : "%s'%s'", i > 0 ? " " : "", words->list[i]);
-    }
-    fprintf(stderr, "\n");
-}
-
-/* Messages of Verilator are passed on, with the remedies that are known. */
-static void explain(int messages)
-{
-    FILE *file = fdopen(messages, "r");
-    char *line = NULL;
-    size_t bytes = 0;
-    while (file != NULL && getline(&line, &bytes, file) > 0) {
-        fputs(line, stderr);
-        hdl_remedy(line, stderr);
-    }
-    free(line);
-    if (file != NULL) {
-        fclose(file);
-    }
-}
-
-static int run(const struct words *words, bool explained)
-{
-    int messages[2] = {-1, -1};
-    if (explained && pipe2(messages, O_CLOEXEC) != 0) {
-        fprintf(stderr, "nonic: no pipe: %s\n", strerror(errno));
-        return 1;
-    }
-    const pid_t pid = fork();
-    if (pid == 0) {
-        if (explained) {
-            dup2(messages[1], STDERR_FILENO);
-        }
-        execvp(words->list[0], (char *const *)(uintptr_t)words->list);
-        fprintf(stderr,
-                errno == ENOENT ? "nonic: %s is not installed (Debian: apt install %s)\n"
-                                : "nonic: %s cannot be started\n",
-                words->list[0], words->list[0]);
-        _exit(1);
-    }
-    if (explained) {
-        close(messages[1]);
-        explain(messages[0]);
-    }
-    int status;
-    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
-        fprintf(stderr, "nonic: no process for %s: %s\n", words->list[0], strerror(errno));
-        return 1;
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
 
 /* Objects of an earlier build may be those of another nonic, and make would take them. */
 static void forget_objects(const char *objects)
@@ -117,11 +45,11 @@ static void forget_objects(const char *objects)
     char made[2 * PATH_MAX + 32];
     snprintf(made, sizeof(made), "%s/Vdesign.mk", objects);
     if (access(made, F_OK) == 0) {
-        struct words words = {0};
-        add(&words, "rm");
-        add(&words, "-rf");
-        add(&words, objects);
-        (void)run(&words, false);
+        struct hdl_words words = {0};
+        hdl_words_add(&words, "rm");
+        hdl_words_add(&words, "-rf");
+        hdl_words_add(&words, objects);
+        (void)hdl_words_run(&words, false);
     }
 }
 
@@ -134,11 +62,11 @@ static void module_of(const char *file, char *module, size_t bytes)
 }
 
 struct wishes {
-    const char *top, *out;
+    const char *top, *out, *entity;
     bool icarus, filter;
-    struct words options;         /* The simulator's. */
-    struct words parameter_words; /* Verilator's. */
-    char parameters[4096];        /* Icarus': .NAME(VALUE),... */
+    struct hdl_words options;         /* The simulator's. */
+    struct hdl_words parameter_words; /* Verilator's. */
+    char parameters[4096];            /* Icarus': .NAME(VALUE),... */
 };
 
 /* Icarus sets parameters of its own top module (hdl/vpi_top.sv) alone, which gives them on. */
@@ -156,41 +84,41 @@ static bool add_parameter(struct wishes *wishes, const char *text)
 }
 
 /* Modules and included files beside the first file are found first, without being named. */
-static void look_beside(const char *file, struct words *options)
+static void look_beside(const char *file, struct hdl_words *options)
 {
     static char folder[PATH_MAX], include[PATH_MAX + 2];
-    const struct words named = *options;
+    const struct hdl_words named = *options;
     const char *slash = strrchr(file, '/');
     const bool has_folder = slash != NULL && slash != file;
     snprintf(folder, sizeof(folder), "%.*s", has_folder ? (int)(slash - file) : 1,
              slash != NULL ? file : ".");
     snprintf(include, sizeof(include), "-I%s", folder);
     options->count = 0;
-    add(options, "-y");
-    add(options, folder);
-    add(options, include);
+    hdl_words_add(options, "-y");
+    hdl_words_add(options, folder);
+    hdl_words_add(options, include);
     for (uint32_t i = 0; i < named.count; i++) {
-        add(options, named.list[i]);
+        hdl_words_add(options, named.list[i]);
     }
 }
 
 /* Nonic's part of a model; and its modules in place of Xilinx', unless the design has its own. */
-static void add_parts(const char *glue, struct words *words)
+static void add_parts(const char *glue, struct hdl_words *words)
 {
     static const char *const names[] = {"nonic_axis.sv", "nonic_qp.sv", "nonic_xgmii.sv",
                                         "verilator.cpp", "dpi.cpp"};
     static char parts[COUNT_OF(names)][PATH_MAX + 32], folder[PATH_MAX + 8];
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         snprintf(parts[i], sizeof(parts[i]), "%s/%s", glue, names[i]);
-        add(words, parts[i]);
+        hdl_words_add(words, parts[i]);
     }
     snprintf(folder, sizeof(folder), "%s/xilinx", glue);
-    add(words, "-y");
-    add(words, folder);
+    hdl_words_add(words, "-y");
+    hdl_words_add(words, folder);
 }
 
 /* Verilator gives each file that it reads to `nonic hdl filter`, and takes the answer for it. */
-static bool filter_files(const struct wishes *wishes, struct words *words)
+static bool filter_files(const struct wishes *wishes, struct hdl_words *words)
 {
     static char command[PATH_MAX + 16];
     char self[PATH_MAX], error[3 * PATH_MAX];
@@ -202,8 +130,8 @@ static bool filter_files(const struct wishes *wishes, struct words *words)
         return false;
     }
     snprintf(command, sizeof(command), "\"%s\" filter", self);
-    add(words, "--pipe-filter");
-    add(words, command);
+    hdl_words_add(words, "--pipe-filter");
+    hdl_words_add(words, command);
     return true;
 }
 
@@ -219,23 +147,23 @@ static bool choose_simulator(struct wishes *wishes, const char *name)
 
 static bool read_options(int argc, char **argv, struct wishes *wishes)
 {
-    static const struct option options[] = {{"top", required_argument, NULL, 't'},
-                                            {"simulator", required_argument, NULL, 's'},
-                                            {"filter", no_argument, NULL, 'f'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    static char joined[WORDS_MAX][PATH_MAX + 3];
+    static const struct option options[] = {
+        {"top", required_argument, NULL, 't'},    {"simulator", required_argument, NULL, 's'},
+        {"entity", required_argument, NULL, 'e'}, {"filter", no_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},         {0}};
+    static char joined[HDL_WORDS_MAX][PATH_MAX + 3];
     uint32_t count = 0;
     int option;
     while ((option = getopt_long(argc, argv, "I:y:G:o:h", options, NULL)) != -1) {
         switch (option) {
         case 't': wishes->top = optarg; break;
         case 'o': wishes->out = optarg; break;
+        case 'e': wishes->entity = optarg; break;
         case 'f': wishes->filter = true; break;
         case 'h': printf("%s", help); exit(0);
         case 'y':
-            add(&wishes->options, "-y");
-            add(&wishes->options, optarg);
+            hdl_words_add(&wishes->options, "-y");
+            hdl_words_add(&wishes->options, optarg);
             break;
         case 's':
             if (!choose_simulator(wishes, optarg)) {
@@ -247,11 +175,11 @@ static bool read_options(int argc, char **argv, struct wishes *wishes)
                 return false;
             }
             snprintf(joined[count], sizeof(joined[0]), "-G%s", optarg);
-            add(&wishes->parameter_words, joined[count++]);
+            hdl_words_add(&wishes->parameter_words, joined[count++]);
             break;
         case 'I':
             snprintf(joined[count], sizeof(joined[0]), "-I%s", optarg);
-            add(&wishes->options, joined[count++]);
+            hdl_words_add(&wishes->options, joined[count++]);
             break;
         default: fprintf(stderr, "%s", help); return false;
         }
@@ -289,7 +217,7 @@ static int build_module(const char *glue, const char *root, const char *out)
                                         "xgmii.c", "base/prng.c", "base/check.c"};
     static char paths[COUNT_OF(files)][PATH_MAX + 16];
     char above[PATH_MAX + 2], beside[PATH_MAX + 2], module[PATH_MAX];
-    struct words words = {0};
+    struct hdl_words words = {0};
     snprintf(above, sizeof(above), "-I%s", root);
     snprintf(beside, sizeof(beside), "-I%s", glue);
     hdl_icarus_module(out, module);
@@ -298,24 +226,22 @@ static int build_module(const char *glue, const char *root, const char *out)
         "cc", above, beside,
         "-o", module};
     for (size_t i = 0; i < COUNT_OF(always); i++) {
-        add(&words, always[i]);
+        hdl_words_add(&words, always[i]);
     }
     for (size_t i = 0; i < COUNT_OF(files); i++) {
         snprintf(paths[i], sizeof(paths[i]), "%s/%s", glue, files[i]);
-        add(&words, paths[i]);
+        hdl_words_add(&words, paths[i]);
     }
-    print_words(&words);
-    return run(&words, false);
+    hdl_words_print(&words);
+    return hdl_words_run(&words, false);
 }
 
-static int build_icarus(const struct wishes *wishes, const char *top, const char *glue,
-                        const char *root, char **files)
+static int build_icarus(const struct wishes *wishes, const char *top, const char *out,
+                        const char *glue, const char *root, char **files)
 {
-    char name[NAME_MAX + 16], parameters[sizeof(wishes->parameters) + 32], shared[NAME_MAX + 8];
+    char name[NAME_MAX + 16], parameters[sizeof(wishes->parameters) + 32];
     char axis[PATH_MAX + 32], xgmii[PATH_MAX + 32], clock[PATH_MAX + 32];
-    struct words words = {0};
-    snprintf(shared, sizeof(shared), "%s.vvp", top);
-    const char *out = wishes->out != NULL ? wishes->out : shared;
+    struct hdl_words words = {0};
     snprintf(name, sizeof(name), "-DNONIC_TOP=%s", top);
     snprintf(parameters, sizeof(parameters), "-DNONIC_PARAMETERS=%s", wishes->parameters);
     snprintf(axis, sizeof(axis), "%s/nonic_axis.sv", glue);
@@ -324,22 +250,22 @@ static int build_icarus(const struct wishes *wishes, const char *top, const char
     const char *const always[] = {"iverilog",  "-g2012", "-Y.sv", "-s",
                                   "nonic_top", "-o",     out,     name};
     for (size_t i = 0; i < COUNT_OF(always); i++) {
-        add(&words, always[i]);
+        hdl_words_add(&words, always[i]);
     }
     if (wishes->parameters[0] != '\0') {
-        add(&words, parameters);
+        hdl_words_add(&words, parameters);
     }
     for (uint32_t i = 0; i < wishes->options.count; i++) {
-        add(&words, wishes->options.list[i]);
+        hdl_words_add(&words, wishes->options.list[i]);
     }
     for (uint32_t i = 0; files[i] != NULL; i++) {
-        add(&words, files[i]);
+        hdl_words_add(&words, files[i]);
     }
-    add(&words, axis);
-    add(&words, xgmii);
-    add(&words, clock);
-    print_words(&words);
-    if (run(&words, false) != 0 || build_module(glue, root, out) != 0) {
+    hdl_words_add(&words, axis);
+    hdl_words_add(&words, xgmii);
+    hdl_words_add(&words, clock);
+    hdl_words_print(&words);
+    if (hdl_words_run(&words, false) != 0 || build_module(glue, root, out) != 0) {
         return 1;
     }
     printf("%s\n", out);
@@ -367,6 +293,45 @@ static const char *const verilator[] = {"verilator",
                                         "-LDFLAGS",
                                         "-shared -lz"};
 
+/* The files of VHDL leave the list, and what becomes of them comes in at its end. */
+static bool replace_vhdl(struct wishes *wishes, const char *out, char **files)
+{
+    static struct hdl_vhdl vhdl;
+    uint32_t count = 0, kept = 0;
+    while (files[count] != NULL) {
+        count++;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        kept += !hdl_vhdl_is(files[i]);
+    }
+    if (kept == count) {
+        return true;
+    }
+    if (!hdl_vhdl_translate(&vhdl, files, wishes->entity, out)) {
+        return false;
+    }
+    kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!hdl_vhdl_is(files[i])) {
+            files[kept++] = files[i];
+        }
+    }
+    files[kept] = vhdl.module;
+    files[kept + 1] = NULL;
+    hdl_words_add(&wishes->parameter_words, "-Wno-INITIALDLY"); /* GHDL begins registers so. */
+    return true;
+}
+
+/* The first file of Verilog; NULL: there is none. */
+static const char *first_verilog(char **files)
+{
+    uint32_t i = 0;
+    while (files[i] != NULL && hdl_vhdl_is(files[i])) {
+        i++;
+    }
+    return files[i];
+}
+
 int hdl_build(int argc, char **argv)
 {
     char module[NAME_MAX], shared[PATH_MAX], absolute[2 * PATH_MAX], objects[2 * PATH_MAX + 8];
@@ -378,42 +343,51 @@ int hdl_build(int argc, char **argv)
     if (!find_glue(glue, root) || getcwd(here, sizeof(here)) == NULL) {
         return 1;
     }
-    module_of(argv[optind], module, sizeof(module));
-    const char *top = wishes.top != NULL ? wishes.top : module;
-    if (wishes.icarus) {
-        return build_icarus(&wishes, top, glue, root, argv + optind);
+    char **files = argv + optind;
+    const char *first = first_verilog(files);
+    if (first == NULL) {
+        fprintf(stderr, "nonic: the top module is of Verilog, with VHDL below it\n");
+        return EXIT_USAGE;
     }
-    snprintf(shared, sizeof(shared), "%s.so", top);
+    module_of(first, module, sizeof(module));
+    const char *top = wishes.top != NULL ? wishes.top : module;
+    snprintf(shared, sizeof(shared), "%s.%s", top, wishes.icarus ? "vvp" : "so");
     const char *out = wishes.out != NULL ? wishes.out : shared;
+    if (!replace_vhdl(&wishes, out, files)) {
+        return 1;
+    }
+    if (wishes.icarus) {
+        return build_icarus(&wishes, top, out, glue, root, files);
+    }
     snprintf(absolute, sizeof(absolute), "%s%s%s", out[0] == '/' ? "" : here,
              out[0] == '/' ? "" : "/", out);
     snprintf(objects, sizeof(objects), "%s.build", absolute);
     snprintf(flags, sizeof(flags), "-fPIC -fvisibility=hidden -I%s -DHDL_NAME=%s", root, top);
-    struct words words = {0};
+    struct hdl_words words = {0};
     for (size_t i = 0; i < COUNT_OF(verilator); i++) {
-        add(&words, verilator[i]);
+        hdl_words_add(&words, verilator[i]);
     }
     const char *const own[] = {"-CFLAGS", flags,   "--top-module", top,
                                "-Mdir",   objects, "-o",           absolute};
     for (size_t i = 0; i < COUNT_OF(own); i++) {
-        add(&words, own[i]);
+        hdl_words_add(&words, own[i]);
     }
     for (uint32_t i = 0; i < wishes.options.count; i++) {
-        add(&words, wishes.options.list[i]);
+        hdl_words_add(&words, wishes.options.list[i]);
     }
     for (uint32_t i = 0; i < wishes.parameter_words.count; i++) {
-        add(&words, wishes.parameter_words.list[i]);
+        hdl_words_add(&words, wishes.parameter_words.list[i]);
     }
-    for (int i = optind; i < argc; i++) {
-        add(&words, argv[i]);
+    for (uint32_t i = 0; files[i] != NULL; i++) {
+        hdl_words_add(&words, files[i]);
     }
     add_parts(glue, &words);
     if (!filter_files(&wishes, &words)) {
         return 1;
     }
     forget_objects(objects);
-    print_words(&words);
-    const int status = run(&words, true);
+    hdl_words_print(&words);
+    const int status = hdl_words_run(&words, true);
     if (status == 0) {
         printf("%s\n", out);
     }

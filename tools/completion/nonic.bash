@@ -30,7 +30,7 @@ _nonic_options() {
     'feroce ctl') echo --remote=address --qpn=number --length=number --count=number --rate=number --clock=number \
         --write --immediate --local-qpn=number --psn=number --rkey=number --base-address=number --local-ip=address \
         --bind=address --listening-port=number --cm-version=3,2 --force --dry-run ;;
-    'hdl build') echo --simulator=verilator,icarus --top=word -I=directory -y=directory -G=word --filter -o=file ;;
+    'hdl build') echo --simulator=verilator,icarus --top=word -I=directory -y=directory -G=word --filter --entity=word -o=file ;;
     'hdl compare') echo --frames ;;
     'hdl lab') echo --messages=number --bytes=number --write --loss=number --rate=number --period=number --period2=number \
         --seed=number --patience=number --cut-through --fault=accident --set=word --capture=file --trace=file --trace-from=number --trace-for=number \
