@@ -34,7 +34,7 @@ const struct hdl_model_ops *hdl_load(const char *path)
 }
 
 const struct hdl_wishes hdl_plain_wishes = {
-    .trace_for_us = 1e12, .period_ns = 6.4, .rate_gbps = 10, .seed = 1};
+    .trace_for_us = 1e12, .period_ns = 6.4, .rate_gbps = 10, .seed = 1, .ready = 1};
 
 bool hdl_read_option(struct hdl_wishes *wishes, int option, const char *value, const char *help)
 {
@@ -48,6 +48,8 @@ bool hdl_read_option(struct hdl_wishes *wishes, int option, const char *value, c
     case HDL_OPTION_PERIOD2:
         return hdl_read_number("period2", value, 0.1, 1e6, &wishes->period2_ns);
     case HDL_OPTION_RATE: return hdl_read_number("rate", value, 0, 1000, &wishes->rate_gbps);
+    case HDL_OPTION_READY: return hdl_read_number("ready", value, 0.001, 1, &wishes->ready);
+    case HDL_OPTION_GAP: return hdl_read_number("gap", value, 0, 0.999, &wishes->gap);
     case HDL_OPTION_SEED: return hdl_read_number("seed", value, 0, 1e15, &wishes->seed);
     case HDL_OPTION_STRICT: wishes->strict = true; return true;
     case HDL_OPTION_CUT_THROUGH: wishes->cut_through = true; return true;
@@ -69,7 +71,8 @@ struct sim_design_config hdl_config(const struct hdl_model_ops *ops,
                                        .port = {.frame_bytes = HDL_FRAME_BYTES_MAX,
                                                 .frames = FRAMES_WAIT,
                                                 .line_fs_per_byte = (uint64_t)byte_fs,
-                                                .ready_ppm = 1000000,
+                                                .ready_ppm = (uint32_t)(wishes->ready * 1e6),
+                                                .gap_ppm = (uint32_t)(wishes->gap * 1e6),
                                                 .cut_through = wishes->cut_through},
                                        .reset_edges = SIM_DESIGN_RESET_EDGES,
                                        .seed = (uint64_t)wishes->seed};

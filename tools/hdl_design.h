@@ -24,6 +24,7 @@ struct hdl_wishes {
     const char *trace; /* NULL: none. */
     double trace_from_us, trace_for_us;
     double period_ns, period2_ns, rate_gbps, seed;
+    double ready, gap; /* Probabilities: tready in a cycle, a gap between two beats. */
     bool strict, cut_through;
 };
 extern const struct hdl_wishes hdl_plain_wishes;
@@ -35,6 +36,8 @@ enum {
     HDL_OPTION_PERIOD,
     HDL_OPTION_PERIOD2,
     HDL_OPTION_RATE,
+    HDL_OPTION_READY,
+    HDL_OPTION_GAP,
     HDL_OPTION_SEED,
     HDL_OPTION_STRICT,
     HDL_OPTION_CUT_THROUGH,
@@ -47,6 +50,8 @@ enum {
     {"period", required_argument, NULL, HDL_OPTION_PERIOD},                                        \
     {"period2", required_argument, NULL, HDL_OPTION_PERIOD2},                                      \
     {"rate", required_argument, NULL, HDL_OPTION_RATE},                                            \
+    {"ready", required_argument, NULL, HDL_OPTION_READY},                                          \
+    {"gap", required_argument, NULL, HDL_OPTION_GAP},                                              \
     {"seed", required_argument, NULL, HDL_OPTION_SEED},                                            \
     {"strict", no_argument, NULL, HDL_OPTION_STRICT},                                              \
     {"cut-through", no_argument, NULL, HDL_OPTION_CUT_THROUGH},                                    \

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "drivers/fault_words.h"
 
 #define PS_PER_NS_WHOLE UINT64_C(1000)
@@ -53,6 +54,41 @@ bool hdl_read_faults(const char *text, struct sim_design_fault_rates *rates)
         return false;
     }
     return true;
+}
+
+static bool is_of_hardware(const char *word)
+{
+    static const char *const names[] = {"badfcs=", "truncate=", "reset="};
+    for (uint32_t i = 0; i < COUNT_OF(names); i++) {
+        if (strncmp(word, names[i], strlen(names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void append(char *text, size_t bytes, const char *word, int length)
+{
+    const size_t used = strlen(text);
+    snprintf(text + used, bytes - used, "%s%.*s", used > 0 ? "," : "", length, word);
+}
+
+bool hdl_split_faults(const char *text, struct sim_design_fault_rates *rates, char *network,
+                      size_t bytes)
+{
+    char own[256] = "";
+    network[0] = '\0';
+    if (strlen(text) >= sizeof(own) || strlen(text) >= bytes) {
+        fprintf(stderr, "nonic: fault specification is too long\n");
+        return false;
+    }
+    for (const char *word = text; *word != '\0';) {
+        const int length = (int)strcspn(word, ",");
+        const bool ours = is_of_hardware(word);
+        append(ours ? own : network, ours ? sizeof(own) : bytes, word, length);
+        word += length + (word[length] == ',');
+    }
+    return own[0] == '\0' || hdl_read_faults(own, rates);
 }
 
 void hdl_print_faults(const char *name, const struct sim_design *design)

@@ -42,6 +42,7 @@ static const char help[] =
     "  --period2 NS          of their clk2, if they have one\n"
     "  --cut-through         frames reach designs while they still arrive, not when they are "
     "whole\n"
+    "  --ready P, --gap P    probabilities: tready in a cycle (1), a gap between two beats (0)\n"
     "  --seed N              of losses, and of registers without reset (1)\n"
     "  --patience MS         the run ends when nothing was acknowledged, with --wire when no "
     "frame\n"
@@ -82,6 +83,8 @@ static struct feroce_setup setup_of(struct lab_run *run, const struct wishes *wi
     struct feroce_setup setup = feroce_setup_2026(run, FEROCE_10G);
     setup.design_faults = wishes->faults;
     hdl_periods(&wishes->plain, setup.design_period_fs);
+    setup.design_ready_ppm = (uint32_t)(wishes->plain.ready * 1e6);
+    setup.design_gap_ppm = (uint32_t)(wishes->plain.gap * 1e6);
     setup.design_cut_through = wishes->plain.cut_through;
     setup.line.wire.byte_fs = (uint64_t)(HDL_BITS_PER_FS / wishes->plain.rate_gbps);
     setup.board_line = setup.line;

@@ -20,6 +20,7 @@
 #include "tools/hdl.h"
 #include "tools/hdl_connect.h"
 #include "tools/hdl_design.h"
+#include "tools/hdl_faults.h"
 #include "tools/nonic.h"
 #include "wire/feroce.h"
 #include "wire/pause.h"
@@ -54,7 +55,10 @@ static const char help[] =
     "  --rate GBPS            of the line, in Gb/s (10); 0: the line takes no time\n"
     "  --cut-through          beats come while their frame still arrives, at the line's rate\n"
     "  --seed N               of registers without reset (1)\n"
-    "  --fault SPEC           a bad network, as nonic run --fault says it\n"
+    "  --ready P, --gap P     probabilities: tready in a cycle (1), a gap between two beats (0)\n"
+    "  --fault SPEC           a bad network, as nonic run --fault says it; and badfcs=P, "
+    "truncate=P,\n"
+    "                         reset=P and reset=TIME, as for replay\n"
     "  --connect WORDS|FILE   the peer of the design's nonic_qp: \"ip=127.0.0.1 qpn=0x11 psn=0\n"
     "                         address=0 rkey=0\", or a file in which such a line is or will be\n"
     "  --pingpong PORT        its peers are ibv_rc_pingpong programs, which ask at this TCP port\n"
@@ -67,7 +71,9 @@ static const char help[] =
     "                         ICRC\n";
 
 struct wishes {
-    const char *address, *tap, *fault, *capture;
+    const char *address, *tap, *capture;
+    char network[256]; /* Faults of it; "": none. */
+    struct sim_design_fault_rates hardware;
     struct hdl_wishes plain;
     struct in_addr ip;
     uint16_t ports[PORTS_MAX];
@@ -115,7 +121,9 @@ static bool give(struct design_live *net, const struct hdl_frame *frame)
 {
     struct live *live = CONTAINER_OF(net, struct live, net);
     struct pause pause;
-    if (!sim_design_push(&live->design, 0, frame)) {
+    struct hdl_frame struck = *frame;
+    sim_design_strike(&live->design, 0, &struck);
+    if (!sim_design_push(&live->design, 0, &struck)) {
         return false;
     }
     const bool passes = !pause_decode(frame->data, frame->bytes, &pause);
@@ -245,6 +253,7 @@ static int conclude(struct live *live, const struct wishes *wishes)
                " frames left by another port than port 0, which alone is on the network\n",
                live->elsewhere);
     }
+    hdl_print_faults("the design", &live->design);
     printf("the clock was held %" PRIu64 " times, %.3f s\n", net->sleeps,
            (double)net->slept_ns / 1e9);
     if (live->capture != NULL && !sim_capture_close(live->capture, error, sizeof(error))) {
@@ -261,6 +270,7 @@ static bool open_design(struct live *live, const struct hdl_model_ops *ops,
 {
     struct sim_design_config config = hdl_config(ops, &wishes->plain);
     config.port.paused_by = 1u << HDL_LINK;
+    config.faults = wishes->hardware;
     config.on_frame = on_frame;
     if (!hdl_open(&live->design, &live->sim, &config, &wishes->plain)) {
         return false;
@@ -286,7 +296,8 @@ static bool open_net(struct live *live, const struct wishes *wishes)
                                             .ip = ntohl(wishes->ip.s_addr),
                                             .ports = wishes->ports,
                                             .port_count = wishes->port_count,
-                                            .fault = wishes->fault};
+                                            .fault = wishes->network[0] != '\0' ? wishes->network
+                                                                                : NULL};
     const struct design_live_config config = {
         .hold_ps = wishes->hold_ps,
         .grant_ms = wishes->grant_ms,
@@ -448,7 +459,9 @@ static bool read_option(int option, struct wishes *wishes)
     case 'u': return read_pmtu(optarg, &wishes->connect);
     case 'H': return read_hold(optarg, wishes);
     case 'F': return hdl_read_number("for", optarg, 0.001, 1e9, &wishes->seconds);
-    case 'f': wishes->fault = optarg; return true;
+    case 'f':
+        return hdl_split_faults(optarg, &wishes->hardware, wishes->network,
+                                sizeof(wishes->network));
     case 'c': wishes->capture = optarg; return true;
     default: return hdl_read_option(&wishes->plain, option, optarg, help);
     }

@@ -42,7 +42,7 @@ struct wishes {
     const char *out, *golden;
     struct hdl_wishes plain;
     struct sim_design_fault_rates faults;
-    double linger_us, lookahead_ns, ready, gap;
+    double linger_us, lookahead_ns;
 };
 
 struct replay {
@@ -104,8 +104,6 @@ static bool open_design(struct replay *replay, const struct hdl_model_ops *ops,
 {
     struct sim_design_config config = hdl_config(ops, &wishes->plain);
     config.port.paused_by = 1u << HDL_LINK;
-    config.port.ready_ppm = (uint32_t)(wishes->ready * 1e6);
-    config.port.gap_ppm = (uint32_t)(wishes->gap * 1e6);
     config.faults = wishes->faults;
     config.lookahead_ps = (uint64_t)(wishes->lookahead_ns * PS_PER_NS);
     config.on_frame = on_frame;
@@ -193,11 +191,9 @@ static bool read_option(int option, struct wishes *wishes)
     case 'o': wishes->out = optarg; return true;
     case 'c': wishes->golden = optarg; return true;
     case 'l': return hdl_read_number("linger", optarg, 0, 1e9, &wishes->linger_us);
-    case 'R': return hdl_read_number("ready", optarg, 0.001, 1, &wishes->ready);
     case 'a':
         return hdl_read_number("lookahead", optarg, 0, AHEAD_PS / PS_PER_NS, &wishes->lookahead_ns);
     case 'f': return hdl_read_faults(optarg, &wishes->faults);
-    case 'g': return hdl_read_number("gap", optarg, 0, 0.999, &wishes->gap);
     default: return hdl_read_option(&wishes->plain, option, optarg, help);
     }
 }
@@ -206,15 +202,11 @@ int hdl_replay(int argc, char **argv)
 {
     static const struct option options[] = {{"compare", required_argument, NULL, 'c'},
                                             {"linger", required_argument, NULL, 'l'},
-                                            {"ready", required_argument, NULL, 'R'},
                                             {"lookahead", required_argument, NULL, 'a'},
-                                            {"gap", required_argument, NULL, 'g'},
                                             {"fault", required_argument, NULL, 'f'},
                                             HDL_OPTIONS};
-    struct wishes wishes = {.plain = hdl_plain_wishes,
-                            .linger_us = 100,
-                            .lookahead_ns = AHEAD_PS / PS_PER_NS,
-                            .ready = 1};
+    struct wishes wishes = {
+        .plain = hdl_plain_wishes, .linger_us = 100, .lookahead_ns = AHEAD_PS / PS_PER_NS};
     int option;
     while ((option = getopt_long(argc, argv, "o:h", options, NULL)) != -1) {
         if (option == 'h') {

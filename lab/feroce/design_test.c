@@ -168,6 +168,7 @@ static struct outcome play(void)
     const struct feroce_load load = feroce_load_of(4096, 1);
     setup.designs[0] = &player;
     setup.design_period_fs[0] = 6400000;
+    setup.design_ready_ppm = 1000000;
     struct feroce_machine *machine = feroce_machine_open(run, &setup, &load);
     assert_non_null(machine);
     feroce_machine_run_until(machine, 100 * US_PS);

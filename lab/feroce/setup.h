@@ -69,6 +69,7 @@ struct feroce_setup {
      * the board is the laboratory's. */
     uint64_t design_period_fs[HDL_CLOCKS_MAX];
     struct sim_design_fault_rates design_faults;
+    uint32_t design_ready_ppm, design_gap_ppm; /* As struct hdl_port_config has them. */
     bool design_cut_through;
     const struct hdl_model_ops *designs[FEROCE_SENDERS_MAX];
 };
