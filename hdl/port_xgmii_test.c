@@ -260,14 +260,14 @@ static void put_frame(const struct injury *injury, uint32_t bytes)
     const uint32_t fcs = icrc_extend(0, contents, bytes);
     for (uint32_t i = 0; i <= 8 + bytes + 4; i++) {
         const bool control = i == 0 || i == 8 + bytes + 4;
-        const uint8_t octet = i == 0           ? XGMII_START
-                              : i < 7          ? 0x55
-                              : i == 7         ? 0xd5
-                              : i < 8 + bytes  ? contents[i - 8]
-                              : i < 12 + bytes ? (uint8_t)(fcs >> 8 * (i - 8 - bytes))
-                                               : XGMII_TERMINATE;
+        const int octet = i == 0           ? XGMII_START
+                          : i < 7          ? 0x55
+                          : i == 7         ? 0xd5
+                          : i < 8 + bytes  ? contents[i - 8]
+                          : i < 12 + bytes ? (int)(fcs >> 8 * (i - 8 - bytes) & 0xff)
+                                           : XGMII_TERMINATE;
         const bool injured = injury != NULL && injury->at == i;
-        put(injured ? injury->octet : octet, injured ? injury->control : control);
+        put(injured ? injury->octet : (uint8_t)octet, injured ? injury->control : control);
     }
 }
 
