@@ -34,7 +34,7 @@ struct sim_design;
 struct sim_design_config {
     const struct hdl_model_ops *ops;
     struct hdl_port_config port;        /* All have this; the design says which kind they are of. */
-    uint64_t period_fs[HDL_CLOCKS_MAX]; /* Of clk and of clk2; 0: it has no clk2. */
+    uint64_t period_fs[HDL_CLOCKS_MAX]; /* clk's and clk2's; 0: no clk2. */
     uint32_t reset_edges; /* With reset, from the first one on and whenever it comes; at least 1. */
     uint64_t seed;
     struct sim_design_fault_rates faults;
@@ -60,8 +60,8 @@ struct sim_design {
         uint32_t width_bits;
         char scope[HDL_SCOPE_BYTES]; /* Where its signals are in a trace. */
     } waves[SIM_DESIGN_PORTS_MAX];
-    uint64_t edges;                      /* Of clk. */
-    uint64_t next_edges[HDL_CLOCKS_MAX]; /* Of each clock; 0: it has none. */
+    uint64_t edges;                      /* clk's. */
+    uint64_t next_edges[HDL_CLOCKS_MAX]; /* Numbers; 0: no such clock. */
     uint32_t reset_left;                 /* Edges with reset that are still to come. */
     struct sim_design_faults faults;
     struct sim_event edge;
