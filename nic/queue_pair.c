@@ -257,10 +257,21 @@ struct reach_terms qp_terms(const struct qp *qp)
     return (struct reach_terms){qp->mtu_bytes, qp->attributes.max_reads_out};
 }
 
-const uint32_t *qp_expected_psn(const struct qp *qp)
+uintptr_t qp_awaited(const struct qp *qp)
 {
     CHECK(qp->type == QP_RC);
-    return &qp->in.rc.expected.value;
+    return (uintptr_t)&qp->in.rc;
+}
+
+bool qp_awaits(const uint8_t bytes[QP_AWAITED_BYTES], uint32_t psn)
+{
+    struct rc_responder seen;
+    _Static_assert(offsetof(struct rc_responder, expected) < QP_AWAITED_BYTES &&
+                       offsetof(struct rc_responder, incoming.kind) < QP_AWAITED_BYTES &&
+                       sizeof(seen) >= QP_AWAITED_BYTES,
+                   "it is in these bytes");
+    memcpy(&seen, bytes, QP_AWAITED_BYTES);
+    return seen.expected.value == psn && seen.incoming.kind == INCOMING_NONE;
 }
 
 void qp_note_agreed(struct qp *qp, uint32_t state)

@@ -144,9 +144,13 @@ struct pd *qp_pd(const struct qp *qp);
 struct reach_qp qp_view(const struct qp *qp);
 /* The terms that the queue pair needs of its peer's responder. */
 struct reach_terms qp_terms(const struct qp *qp);
-/* The PSN that a reliable connection expects next, where it lies in memory, for a world that lets
- * local peers read it while none of their packets is under way. */
-const uint32_t *qp_expected_psn(const struct qp *qp);
+/* The first bytes of a responder, at this address of a reliable connection. A world lets local peers
+ * read them while none of their packets is under way. */
+#define QP_AWAITED_BYTES 32
+uintptr_t qp_awaited(const struct qp *qp);
+/* A peer's: would a request of this PSN that begins a message be in order? It is not if the message
+ * before it has not come whole. */
+bool qp_awaits(const uint8_t bytes[QP_AWAITED_BYTES], uint32_t psn);
 /* The world's note that it found the peer's queue pair to expect the PSN that came next, and which
  * state of that queue pair it looked at (not 0). The note is gone once a program modifies `qp`. */
 void qp_note_agreed(struct qp *qp, uint32_t state);

@@ -16,6 +16,8 @@
 #include <string.h>
 
 #include "nic/nic.h"
+#include "nic/queue_pair.h"
+#include "transport/ibta/rc_responder.h"
 
 #define SPAN 256u
 #define QPS  (SPAN - 2)
@@ -143,6 +145,20 @@ static void test_late_reuse(void **state)
     free(bench);
 }
 
+/* A request that begins a message is in order by its PSN, and behind a whole message. */
+static void test_awaits(void **state)
+{
+    (void)state;
+    struct rc_responder responder;
+    rc_responder_init(&responder, (struct psn){0x43965f}, 4096, 0, NULL);
+    assert_true(qp_awaits((const uint8_t *)&responder, 0x43965f));
+    assert_false(qp_awaits((const uint8_t *)&responder, 0x43965e));
+    for (int kind = INCOMING_SEND; kind <= INCOMING_WRITE; kind++) {
+        responder.incoming.kind = (uint8_t)kind;
+        assert_false(qp_awaits((const uint8_t *)&responder, 0x43965f));
+    }
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -177,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_late_reuse),
+        cmocka_unit_test(test_awaits),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,7 +126,7 @@ static void fill_qp(struct shm_port *port, struct shm_board_qp *entry, const str
     SET(entry->state, next_state(port) | view.terms.reads << SHM_READS_SHIFT);
     SET(entry->peer[0], peer[0]);
     SET(entry->peer[1], peer[1]);
-    SET(port->board->expected[entry - port->board->qps], (uintptr_t)qp_expected_psn(qp));
+    SET(port->board->awaited[entry - port->board->qps], qp_awaited(qp));
 }
 
 void shm_port_publish_qp(struct shm_port *port, const struct qp *qp)
@@ -249,10 +249,10 @@ enum reach_verdict shm_board_judge(const struct shm_board *board, const struct s
     return verdict;
 }
 
-uint64_t shm_board_expected(const struct shm_board *board, const struct shm_grant *grant)
+uint64_t shm_board_awaited(const struct shm_board *board, const struct shm_grant *grant)
 {
     const struct shm_board_qp *entry = &board->qps[grant->place];
-    const uint64_t address = GET(board->expected[grant->place]);
+    const uint64_t address = GET(board->awaited[grant->place]);
     atomic_thread_fence(memory_order_acquire);
     return (GET(entry->state) & SHM_STATE_MAX) == grant->state && GET(entry->number) != 0 ? address
                                                                                           : 0;

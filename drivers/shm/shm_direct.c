@@ -126,20 +126,20 @@ static ssize_t copy_in(const struct thread *thread, const struct shm_link *link,
     return thread->may_trace && !user_process_is_there(process) ? 0 : read;
 }
 
-/* Does the peer's queue pair expect the packet? This is looked up while no packet of ours is under
+/* Does the peer's queue pair expect the packet, which begins a message? This is looked up while no packet of ours is under
  * way to it. If the PSN was right once, it stays right until either of the two queue pairs is
  * modified: nobody else sends there, and this packet is alone. */
-static bool look_up_expected(const struct thread *thread, const struct shm_link *link,
-                             const struct nic_departure *departure, const struct shm_grant *grant)
+static bool look_up_awaited(const struct thread *thread, const struct shm_link *link,
+                            const struct nic_departure *departure, const struct shm_grant *grant)
 {
     if (!shm_link_has_read(&link->link, link->tail)) {
         return false;
     }
-    uint32_t expected;
-    const struct iovec local = {&expected, sizeof(expected)};
-    const uint64_t place = shm_board_expected(link->board, grant);
-    if (copy_in(thread, link, &local, 1, place, sizeof(expected)) != sizeof(expected) ||
-        expected != departure->psn) {
+    uint8_t awaited[QP_AWAITED_BYTES];
+    const struct iovec local = {awaited, sizeof(awaited)};
+    const uint64_t place = shm_board_awaited(link->board, grant);
+    if (copy_in(thread, link, &local, 1, place, sizeof(awaited)) != sizeof(awaited) ||
+        !qp_awaits(awaited, departure->psn)) {
         return false;
     }
     qp_note_agreed(departure->qp, grant->state);
@@ -177,7 +177,7 @@ static bool open_window(struct shm_port *port, struct shm_link *link, const stru
         again = false;
         if (verdict == REACH_ALLOWED && UNLIKELY(qp_agreed(departure->qp) != grant.state)) {
             verdict = REACH_OTHER_PSN;
-            again = !looked_up && look_up_expected(thread, link, departure, &grant);
+            again = !looked_up && look_up_awaited(thread, link, departure, &grant);
             looked_up = true;
         }
     } while (again);

@@ -21,7 +21,7 @@
 #define SHM_MAGIC UINT64_C(0x4d485343494e4f4e) /* "NONICSHM" */
 /* Grows with every change of this file that another build would misread. Rings were of layout 3
  * when their number still stood in the magic; they had no number of their own. */
-#define SHM_LAYOUT       5u
+#define SHM_LAYOUT       6u
 #define SHM_SLOTS        1024u
 #define SHM_DATA_BYTES   (1u << 20)
 #define SHM_INLINE_BYTES 52
@@ -125,9 +125,9 @@ struct shm_board {
     union shm_owner owner;
     struct shm_board_region regions[SHM_BOARD_REGIONS];
     struct shm_board_qp qps[SHM_BOARD_QPS];
-    /* The address, in the process, of the PSN that each queue pair expects next. It changes with
+    /* The address, in the process, of qp_awaited of each queue pair. It changes with
      * every packet, so a peer looks there once for each publication. */
-    _Atomic uint64_t expected[SHM_BOARD_QPS];
+    _Atomic uint64_t awaited[SHM_BOARD_QPS];
 };
 _Static_assert(offsetof(struct shm_board, regions) == 64, "what is looked at often is one line");
 
