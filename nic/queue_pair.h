@@ -144,8 +144,8 @@ struct pd *qp_pd(const struct qp *qp);
 struct reach_qp qp_view(const struct qp *qp);
 /* The terms that the queue pair needs of its peer's responder. */
 struct reach_terms qp_terms(const struct qp *qp);
-/* The first bytes of a responder, at this address of a reliable connection. A world lets local peers
- * read them while none of their packets is under way. */
+/* The first bytes of a responder are at this address of a reliable connection. A world lets local
+ * peers read them while none of their packets is under way. */
 #define QP_AWAITED_BYTES 32
 uintptr_t qp_awaited(const struct qp *qp);
 /* A peer's: would a request of this PSN that begins a message be in order? It is not if the message

@@ -126,9 +126,9 @@ static ssize_t copy_in(const struct thread *thread, const struct shm_link *link,
     return thread->may_trace && !user_process_is_there(process) ? 0 : read;
 }
 
-/* Does the peer's queue pair expect the packet, which begins a message? This is looked up while no packet of ours is under
- * way to it. If the PSN was right once, it stays right until either of the two queue pairs is
- * modified: nobody else sends there, and this packet is alone. */
+/* Does the peer's queue pair expect the packet, which begins a message? This is looked up while no
+ * packet of ours is under way to it. If the PSN was right once, it stays right until either of the
+ * two queue pairs is modified: nobody else sends there, and this packet is alone. */
 static bool look_up_awaited(const struct thread *thread, const struct shm_link *link,
                             const struct nic_departure *departure, const struct shm_grant *grant)
 {
