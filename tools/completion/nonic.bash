@@ -33,8 +33,9 @@ _nonic_options() {
     'hdl build') echo --simulator=verilator,icarus --top=word -I=directory -y=directory -G=word --filter --entity=word -o=file ;;
     'hdl compare') echo --frames ;;
     'hdl lab') echo --messages=number --bytes=number --write --loss=number --rate=number --period=number --period2=number \
-        --ready=number --gap=number --seed=number --patience=number --cut-through --fault=accident --set=word --capture=file --trace=file --trace-from=number --trace-for=number \
-        --strict --wire=word --replay=file --for=number ;;
+        --ready=number --gap=number --seed=number --patience=number --cut-through --fault=accident \
+        --set=word --capture=file --trace=file --trace-from=number --trace-for=number --strict --wire=word \
+        --replay=file --for=number ;;
     'hdl live') echo --address=address --tap=word --port=number --hold=word --connect=file --pingpong=number --cm=number \
         --pmtu=number --period=number --period2=number --rate=number --ready=number --gap=number --seed=number --fault=fault \
         --cut-through --for=number --capture=file --trace=file --trace-from=number --trace-for=number --strict ;;
