@@ -77,8 +77,7 @@ bool hdl_split_faults(const char *text, struct sim_design_fault_rates *rates, ch
                       size_t bytes)
 {
     char own[256] = "";
-    network[0] = '\0';
-    if (strlen(text) >= sizeof(own) || strlen(text) >= bytes) {
+    if (strlen(text) >= sizeof(own) || strlen(network) + 1 + strlen(text) >= bytes) {
         fprintf(stderr, "nonic: fault specification is too long\n");
         return false;
     }

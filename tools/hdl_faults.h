@@ -16,8 +16,8 @@
 
 /* Adds those of `text`. False: it is not understood, and why is printed. */
 bool hdl_read_faults(const char *text, struct sim_design_fault_rates *rates);
-/* As it, but for a design that is on a network: the words that are not of hardware go to `network`.
- * False: too many, too. */
+/* As it, but for a design that is on a network: the words that are not of hardware are added to
+ * `network`. False also if it has no room for them. */
 bool hdl_split_faults(const char *text, struct sim_design_fault_rates *rates, char *network,
                       size_t bytes);
 /* A line with the faults that struck a design; none if none did. */

@@ -116,6 +116,9 @@ static bool open_end(struct wire *wire, uint32_t number, const struct hdl_model_
     end->wire = wire;
     end->number = number;
     config.port.paused_by = 1u << HDL_LINK;
+    if (ops->clocks == 1) {
+        config.period_fs[1] = 0; /* The other one has a clk2. */
+    }
     config.seed = 2 * config.seed + number;
     config.faults = *wishes->faults;
     config.on_frame = on_frame;

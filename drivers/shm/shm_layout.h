@@ -125,8 +125,8 @@ struct shm_board {
     union shm_owner owner;
     struct shm_board_region regions[SHM_BOARD_REGIONS];
     struct shm_board_qp qps[SHM_BOARD_QPS];
-    /* The address, in the process, of qp_awaited of each queue pair. It changes with
-     * every packet, so a peer looks there once for each publication. */
+    /* The address, in the process, at which each queue pair says what it awaits (qp_awaited). That
+     * changes with every packet, so a peer looks there once for each publication. */
     _Atomic uint64_t awaited[SHM_BOARD_QPS];
 };
 _Static_assert(offsetof(struct shm_board, regions) == 64, "what is looked at often is one line");

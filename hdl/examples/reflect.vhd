@@ -5,7 +5,6 @@
 -- Two beats are held: the addresses are in the first two.
 library ieee;
 use ieee.std_logic_1164.all;
-use ieee.numeric_std.all;
 
 entity reflect is
     port (
