@@ -154,21 +154,32 @@ static bool read_socket(struct feroce_port *port, bool is_cm)
                                                     .msg_iov = &port->vectors[i],
                                                     .msg_iovlen = 1};
     }
+    /* A second message may be one that data came before. */
     const int count = recvmmsg(is_cm ? port->cm_in : port->data_in, port->messages,
-                               FEROCE_RECEIVE_MAX, MSG_DONTWAIT, NULL);
+                               is_cm ? 1 : FEROCE_RECEIVE_MAX, MSG_DONTWAIT, NULL);
     port->received = count > 0 ? (uint32_t)count : 0;
     port->next = 0;
     port->received_cm = is_cm;
-    port->data_reads = is_cm ? 0 : port->data_reads + 1;
+    port->data_reads = is_cm || port->received == 0 ? 0 : port->data_reads + 1;
     port->counters.received += port->received;
     return port->received > 0;
 }
 
-/* Messages have a turn although data may come without end. */
+static bool has_message(const struct feroce_port *port)
+{
+    struct pollfd one = {.fd = port->cm_in, .events = POLLIN};
+    return ppoll(&one, 1, &(struct timespec){0}, NULL) > 0;
+}
+
+/* Messages have a turn although data may come without end. Else all data that came before a message
+ * are taken before it: a host that refuses a packet may close at once. */
 static bool read_sockets(struct feroce_port *port)
 {
-    const bool cm_first = port->data_reads >= DATA_READS_MAX;
-    return read_socket(port, cm_first) || read_socket(port, !cm_first);
+    if (port->data_reads >= DATA_READS_MAX && read_socket(port, true)) {
+        return true;
+    }
+    return read_socket(port, false) ||
+           (has_message(port) && (read_socket(port, false) || read_socket(port, true)));
 }
 
 /* Takes a datagram that faults held back. */
