@@ -133,7 +133,7 @@ struct shm_grant {
  * reason. */
 MUST_USE enum reach_verdict shm_board_judge(const struct shm_board *board,
                                             const struct shm_reach *reach, struct shm_grant *grant);
-/* The address at which the queue pair says what it awaits (qp_awaited); 0: it has left the board. */
+/* The address at which the queue pair says what it awaits (qp_awaited); 0: it has left. */
 uint64_t shm_board_awaited(const struct shm_board *board, const struct shm_grant *grant);
 
 /* shm_window.c: an entry has been taken off the board. */
