@@ -8,7 +8,7 @@
 #include "wire/icrc.h"
 
 enum {
-    UD_SEND_ONLY = ROCE_SERVICE_UD | ROCE_SEND_ONLY,
+    UD_SEND_ONLY = ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY),
     SOURCE_PORT = 0xc001,
     AT_QPN = 5,
     PATH_MTU_FIRST = 1, /* 256 bytes. */

@@ -59,7 +59,7 @@ static void rig_init(struct rig *rig)
 
 static size_t wrap(const uint8_t mad[CM_MAD_BYTES], uint8_t *out)
 {
-    const struct roce_packet packet = {.opcode = ROCE_SERVICE_UD | ROCE_SEND_ONLY,
+    const struct roce_packet packet = {.opcode = ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY),
                                        .pkey = ROCE_DEFAULT_PKEY,
                                        .destination_qpn = CM_QPN,
                                        .deth = {.qkey = CM_QKEY, .source_qpn = CM_QPN}};
