@@ -126,7 +126,7 @@ def marked_window(both, every):
         ends.append(start([*args, '10.77.0.1'], 'block', devices, both.inside[1]))
         harness.wait_for_traffic(ends[1], 5000)
         time.sleep(0.5)
-        looks = [window_of(both.inside[1]) for _ in range(11)]
+        looks = looks_at(both.inside[1])
         outputs = [harness.finish(end, 60) for end in reversed(ends)]
     finally:
         for end in ends:
@@ -134,6 +134,19 @@ def marked_window(both, every):
     if bool(re.search(r'^nonic: +ecn_marked [1-9]', outputs[1], re.M)) != every:
         raise Failure(f'marked: {every}\n{outputs[1]}')
     return statistics.median(looks)
+
+
+def looks_at(inside):
+    """Windows while the programs run, which is for 3 s: a busy machine looks a few times only."""
+    looks = []
+    while len(looks) < 11:
+        try:
+            looks.append(window_of(inside))
+        except Failure:
+            if len(looks) < 3:
+                raise
+            break
+    return looks
 
 
 def window_of(inside):
