@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * box - runs unmodified programs in virtual time, one thread of all of them at a time, so that a
+ * seed gives one run.
+ *
+ * Purpose: the kernel is a passive store of bytes (sockets, pipes, shared memory). Calls that wait,
+ * tell time or are drawn by lot are answered here, and so is the question which thread runs next.
+ * Limits: docs/decisions/0054 says what repeats and why, call by call.
+ */
+#ifndef BOX_BOX_H
+#define BOX_BOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct box_options {
+    uint64_t seed;   /* 0: nothing is drawn; all costs are exact, and ties go to the lower number */
+    unsigned jitter; /* thousandths that a call may cost more; with seed 0 nothing */
+    uint64_t hold_ns;  /* the longest time for which a thread is held back; 0: none is */
+    uint64_t until_ns; /* the virtual time at which the run ends; 0: it may go on */
+    unsigned tick_us;  /* how often the box looks at a thread that makes no calls */
+    bool reference;    /* Every call is stopped; else programs read clocks by themselves. */
+    bool memory;       /* The digest has all memory of each process at its end. */
+    bool no_ties;      /* Ties go to the lower number with every seed. */
+    /* Each line that a program writes comes here, without its end: `which` is 0 for standard output
+     * and 1 for standard error. A line of more than 1,000 bytes comes in pieces. */
+    void (*on_line)(void *context, int which, const char *line);
+    void *context;
+    bool quiet;            /* The programs' output is not passed on to our own. */
+    const char *directory; /* where files of the run go, with a slash at its end; NULL: none */
+    const char *vdso;      /* path of the object that stands in for Linux' vDSO */
+};
+
+enum box_end {
+    BOX_ENDED,    /* The first program ended; `status` is its exit status, or 128 and its signal. */
+    BOX_DEADLOCK, /* Nobody can go on. */
+    BOX_LATE,     /* until_ns is over. */
+    BOX_STOPPED,  /* A person ended it (SIGINT, SIGTERM). */
+    BOX_FAILED,   /* The box itself could not go on: `error` says why. */
+};
+
+struct box_result {
+    enum box_end end;
+    int status;
+    uint64_t digest, virtual_ns;
+    uint64_t calls, answered, switches, loops, steps;
+    int threads, processes;
+    char error[400];        /* of BOX_FAILED */
+    char unrepeatable[400]; /* why the run may be another one next time; empty: it repeats */
+    char report[16000];     /* of ends that are none of the program's: who waits for what */
+};
+
+/* Runs what `start` starts, until the first process has ended; others are killed then. `start` is
+ * called in the first process, whose standard input is empty; it becomes the program (execve), or
+ * returns the exit status. The caller is the first process of a pid namespace (walls.h) with one
+ * thread, and has no other children. */
+void box_run(const struct box_options *options, int (*start)(void *), void *context,
+             struct box_result *result);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * signals - the kernel keeps and delivers signals; the box ends the waits that they interrupt.
+ *
+ * Source: signal(7), "Interruption of system calls and library functions by signal handlers".
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "box/calls.h"
+
+struct masks {
+    uint64_t own, shared, blocked, ignored, caught;
+};
+
+static bool masks_of(pid_t id, struct masks *masks)
+{
+    char line[200];
+    snprintf(line, sizeof(line), "/proc/%d/status", (int)id);
+    FILE *file = fopen(line, "re");
+    int found = 0;
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        found += sscanf(line, "SigPnd: %" SCNx64, &masks->own) +
+                 sscanf(line, "ShdPnd: %" SCNx64, &masks->shared) +
+                 sscanf(line, "SigBlk: %" SCNx64, &masks->blocked) +
+                 sscanf(line, "SigIgn: %" SCNx64, &masks->ignored) +
+                 sscanf(line, "SigCgt: %" SCNx64, &masks->caught);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return found == 5;
+}
+
+static uint64_t bit(int signal)
+{
+    return UINT64_C(1) << (signal - 1);
+}
+
+int signal_pending(const struct thread *thread, bool with_mask, uint64_t mask, bool *restarts)
+{
+    /* Without a handler these do nothing. */
+    const uint64_t idle = bit(SIGCHLD) | bit(SIGURG) | bit(SIGWINCH) | bit(SIGCONT);
+    struct masks masks = {0};
+    if (!masks_of(thread->id, &masks)) {
+        return 0;
+    }
+    const uint64_t here = (masks.own | masks.shared) & ~(with_mask ? mask : masks.blocked);
+    const uint64_t taken = here & (masks.caught | ~(masks.ignored | idle));
+    if (taken == 0) {
+        return 0;
+    }
+    const int signal = __builtin_ctzll(taken) + 1;
+    *restarts = (thread->process->restarts & bit(signal)) != 0;
+    return signal;
+}
+
+static bool pending_of_set(const struct thread *thread)
+{
+    struct masks masks = {0};
+    return masks_of(thread->id, &masks) && ((masks.own | masks.shared) & thread->wait.mask) != 0;
+}
+
+static void interrupt(struct box *box, struct thread *thread)
+{
+    bool restarts = false;
+    const enum wait_kind kind = thread->wait.kind;
+    if (kind == WAIT_SIGNAL && thread->wait.mask != 0) {
+        if (pending_of_set(thread)) {
+            schedule_wake(box, thread, box->now_ns);
+            turn_again(thread);
+        }
+        return;
+    }
+    const bool has_mask = thread->wait.has_blocked;
+    if (kind == WAIT_VFORK ||
+        signal_pending(thread, has_mask, thread->wait.blocked, &restarts) == 0) {
+        return;
+    }
+    if (kind == WAIT_LOOP || kind == WAIT_POLLS) {
+        schedule_wake(box, thread, box->now_ns);
+    } else if (has_mask || kind == WAIT_SIGNAL ||
+               (restarts && (thread->row->flags & CALL_RESTARTS))) {
+        /* The kernel, asked again with the call's own mask, delivers the signal. */
+        schedule_wake(box, thread, box->now_ns);
+        turn_again(thread);
+    } else {
+        schedule_finish(box, thread, box->now_ns, -EINTR);
+    }
+}
+
+void signals_judge(struct box *box)
+{
+    box->has_signals = false;
+    for (int i = 0; i < box->threads; i++) {
+        struct thread *thread = box->thread[i];
+        if (thread->state == THREAD_WAITS && !thread->process->is_stopped) {
+            interrupt(box, thread);
+        }
+    }
+}
