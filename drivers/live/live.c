@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/box_page.h"
 #include "drivers/live/live_cm.h"
 #include "drivers/live/live_explain.h"
 #include "drivers/live/live_internal.h"
@@ -138,6 +140,8 @@ static bool make_nic(struct live *live, char *error, size_t error_bytes)
     }
     live->nic_memory_bytes = bytes;
     live->nic = nic_init(&mine, random_seed(), live->nic_memory);
+    page_tell_nic(getauxval(AT_SYSINFO_EHDR), getpid(), nic_counters(live->nic)->values,
+                  COUNTER_COUNT);
     return true;
 }
 
