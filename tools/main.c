@@ -23,12 +23,21 @@ static int command_hdl(int argc, char **argv)
     return run_part("nonic-hdl", argv);
 }
 
+/* So that the command needs no decoder of instructions, which the box has. */
+static int command_repeat(int argc, char **argv)
+{
+    (void)argc;
+    return run_part("nonic-box", argv);
+}
+
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *what;
 } commands[] = {
     {"run", command_run, "run a program on nonic"},
+    {"repeat", command_repeat, "run programs in virtual time: the same run every time, by a seed"},
+    {"replay", command_repeat, "make a recorded run of 'repeat' again"},
     {"info", command_info, "show the device and limits a program will see, and why"},
     {"stat", command_stat, "show the counters of running programs"},
     {"lab", command_lab, "run models of published NICs under a virtual clock"},
@@ -71,13 +80,14 @@ int main(int argc, char **argv)
     const char *name = argv[help ? 2 : 1];
     for (size_t i = 0; i < COUNT_OF(commands); i++) {
         if (strcmp(name, commands[i].name) == 0) {
-            char *say_more[] = {argv[1], (char[]){"--help"}, NULL};
+            char *say_more[] = {argv[help ? 2 : 1], (char[]){"--help"}, NULL};
             return help ? commands[i].run(2, say_more) : commands[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr,
-            "nonic: there is no command '%s'; valid are run, info, stat, lab, bench and "
-            "feroce\n",
-            name);
+    fprintf(stderr, "nonic: there is no command '%s'; valid are", name);
+    for (size_t i = 0; i < COUNT_OF(commands); i++) {
+        fprintf(stderr, "%s%s", i == 0 ? " " : ", ", commands[i].name);
+    }
+    fputc('\n', stderr);
     return EXIT_USAGE;
 }

@@ -8,6 +8,11 @@ _nonic_options() {
     case "$1" in
     run) echo --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
         --fault=fault --strict --stats --help ;;
+    repeat) echo --seed=number --seeds=word --until-failure --fails-if=word --jobs=number --until=word \
+        --without=jitter,hold,ties -o=directory --output=directory --memory --every-call --tick=number \
+        --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
+        --fault=fault --strict --stats --help ;;
+    replay) echo --help ;;
     info) echo --json --wire=auto,udp,shm --device=interface --paths=number --help ;;
     stat) echo --json --all --connections --watch=number --help ;;
     'lab list') echo --json ;;
@@ -47,8 +52,8 @@ _nonic_options() {
 
 _nonic_commands() {
     case "$1" in
-    '') echo run info stat lab bench feroce hdl help --help --version ;;
-    help) echo run info stat lab bench feroce hdl ;;
+    '') echo run repeat replay info stat lab bench feroce hdl help --help --version ;;
+    help) echo run repeat replay info stat lab bench feroce hdl ;;
     lab) echo list show run falsify report --help ;;
     bench) echo connections --help ;;
     feroce) echo board receive ctl --help ;;
@@ -107,7 +112,7 @@ _nonic_files() {
     type compopt >/dev/null 2>&1 && compopt -o filenames 2>/dev/null
 }
 
-# A program and its words, as if `nonic run --` were not there.
+# A program and its words, as if `nonic run --` or `nonic repeat --` were not there.
 _nonic_program() {
     local at=2
     while [ "${COMP_WORDS[at]}" != -- ]; do at=$((at + 1)); done
@@ -125,7 +130,8 @@ _nonic_program() {
 _nonic_word() {
     local command="$1" typed="$2"
     case "$command" in
-    run) _nonic_files -c "$typed" ;;
+    run | repeat) _nonic_files -c "$typed" ;;
+    replay) _nonic_files -d "$typed" ;;
     'lab list' | 'lab falsify' | 'lab report') _nonic_offer "$typed" "$(_nonic_experiments documents)" ;;
     'lab show' | 'lab run') _nonic_offer "$typed" "$(_nonic_experiments)" ;;
     'feroce ctl') _nonic_offer "$typed" 'tx-meta open close modify' ;;
@@ -155,7 +161,7 @@ _nonic_complete() {
     COMPREPLY=()
     [ "$COMP_CWORD" -le 1 ] || command="${COMP_WORDS[1]}"
     case "$command" in lab | bench | feroce | hdl) [ "$COMP_CWORD" -le 2 ] || command="$command ${COMP_WORDS[2]}" ;; esac
-    case "$command $before" in run*' -- '*) _nonic_program "$typed"; return ;; esac
+    case "$command $before" in run*' -- '* | repeat*' -- '*) _nonic_program "$typed"; return ;; esac
     # The option whose value is being typed, if there is one.
     option="${before%"${before##*[![:space:]]}"}"
     option="${option##*[[:space:]]}"

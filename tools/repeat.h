@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * repeat - programs in virtual time: what the parts of `nonic repeat` and `nonic replay` share.
+ */
+#ifndef TOOLS_REPEAT_H
+#define TOOLS_REPEAT_H
+
+#include "box/box.h"
+
+enum {
+    LINE_BYTES = 400,
+    LAST_LINES = 8, /* that a run wrote, to be shown if it fails */
+};
+
+/* A run, in memory that its processes share with the command. */
+struct repeat_run {
+    struct box_result result;
+    char matched[LINE_BYTES]; /* the first line that --fails-if matches; empty: none */
+    char last[LAST_LINES][LINE_BYTES];
+    unsigned lines;
+};
+
+/* Exit statuses that are not the program's. */
+enum {
+    EXIT_UNREPEATABLE = 3,
+    EXIT_DEADLOCK = 4,
+    EXIT_LATE = 5,
+};
+
+/* The wishes of a command line. `argv` is what `nonic run` gets: its options, and the program. */
+struct repeat {
+    struct box_options box;
+    const char *without;  /* streams that draw nothing: a text of --without */
+    uint64_t first, last; /* --seeds; both 0: one run, with box.seed */
+    unsigned jobs;
+    bool until_failure;
+    const char *fails_if;  /* an extended regular expression, or NULL */
+    const char *directory; /* -o, or NULL */
+    int argc;
+    char **argv;
+};
+
+/* Makes `count` of them. */
+struct repeat_run *repeat_runs(size_t count);
+
+/* One run with this seed; its files go to `repeat->directory`. False: `error` says why there was
+ * none. */
+bool repeat_run(const struct repeat *repeat, uint64_t seed, bool quiet, struct repeat_run *run,
+                char *error, size_t error_bytes);
+
+/* The runs of --seeds. Returns the exit status. */
+int repeat_many(const struct repeat *repeat);
+
+/* The exit status of a run that ended so. */
+int repeat_status(const struct box_result *result);
+
+/* How a run ended, in a few words. */
+void repeat_say_end(const struct box_result *result, char *into, size_t bytes);
+
+/* `nonic repeat` with the options that make the same run. */
+void repeat_say_command(const struct repeat *repeat, uint64_t seed, char *into, size_t bytes);
+
+/* run.json in a run's folder: what was run, and what came of it (repeat_record.c). */
+bool record_write(const struct repeat *repeat, const char *directory, uint64_t seed,
+                  const struct box_result *result);
+/* Fills in what is to be run again, and the digest of that time; false: standard error says why
+ * not. The environment and the folder are those of then. */
+bool record_read(const char *directory, struct repeat *repeat, uint64_t *digest);
+
+#endif
