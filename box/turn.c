@@ -6,17 +6,13 @@
  * the one that stops every call, and the one in which programs read clocks by themselves.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "box/await.h"
 #include "box/calls.h"
 
 enum turn_next {
@@ -24,13 +20,8 @@ enum turn_next {
     TURN_IS_OVER
 };
 
-/* waitpid's status of a thread that was asked to stop. */
-#define EVENT_STOP (PTRACE_EVENT_STOP << 16 | SIGTRAP << 8 | 0x7f)
-
 enum {
     CALL_STOP = SIGTRAP | 0x80, /* PTRACE_O_TRACESYSGOOD */
-    FIRST_LOOK = 2,             /* ticks without a call until the first look at a thread */
-    LOOKS_APART_MAX = 256,
     SITE_TIMES = 32, /* that a thread gives way at one place before it is stepped away from it */
     STRAY_STEPS_LOG = 12, /* steps away from a call's end: at most two to the power of this */
     FAIR_STEPS_LOG = 8,   /* likewise, where only a lock may have to be left */
@@ -387,118 +378,6 @@ static enum turn_next on_status(struct box *box, struct thread *thread, int stat
         return thread->in_kernel ? on_call_end(box, thread) : GO_ON;
     }
     return on_signal(box, thread, WSTOPSIG(status));
-}
-
-/* Something happened to a thread that is not the one that runs: it is kept for its turn, but for an
- * end, which is told at once. */
-static void on_other(struct box *box, pid_t id, int status)
-{
-    struct thread *other = thread_find(box, id);
-    if (other == NULL) {
-        if (WIFSTOPPED(status) && box->earlies < (int)COUNT_OF(box->early)) {
-            box->early[box->earlies].id = id;
-            box->early[box->earlies++].status = status;
-        }
-    } else if (!WIFSTOPPED(status)) {
-        thread_ended(box, other, status);
-    } else {
-        other->has_status = true;
-        other->status = status;
-    }
-}
-
-/* How the box looks at a thread that makes no call. */
-struct look {
-    uint64_t clock_reads;
-    unsigned ticks, patience; /* since the last look; until the next one */
-    bool is_asked;            /* The thread was asked to stop. */
-};
-
-static bool is_asleep(const struct thread *thread)
-{
-    char name[48], text[256] = {0};
-    snprintf(name, sizeof(name), "/proc/%d/stat", (int)thread->id);
-    const int file = open(name, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return false;
-    }
-    const ssize_t got = read(file, text, sizeof(text) - 1);
-    close(file);
-    const char *end = got > 0 ? strrchr(text, ')') : NULL;
-    return end != NULL && end[1] == ' ' && (end[2] == 'S' || end[2] == 'D');
-}
-
-/* A tick is over, and the thread runs. True: it sleeps in the kernel, and its turn is over. */
-static bool on_tick(struct box *box, struct thread *thread, struct look *look)
-{
-    const bool reads_clocks = look->clock_reads != box->page->clock_reads;
-    look->clock_reads = box->page->clock_reads;
-    if (++look->ticks < look->patience || reads_clocks || look->is_asked) {
-        return false;
-    }
-    look->ticks = 0;
-    if (!thread->in_kernel && !is_asleep(thread)) {
-        look->is_asked = ptrace(PTRACE_INTERRUPT, thread->id, NULL, NULL) == 0;
-        return false;
-    }
-    if (look->patience * tick_us(box) < ASLEEP_US || thread->row == NULL ||
-        thread->row->enter == enter_exit) {
-        look->patience *= 2;
-        return false;
-    }
-    box_doubt(box, "a call slept in the kernel: %s, of thread %d", thread->row->name,
-              thread->number);
-    thread->state = THREAD_ASLEEP;
-    return true;
-}
-
-/* The thread stopped because it was asked to. True: it waits for memory; else it goes on, or
- * *status is another one. */
-static bool waits_for_memory(struct box *box, struct thread *thread, struct look *look, int *status)
-{
-    look->patience = look->patience < LOOKS_APART_MAX ? look->patience * 2 : look->patience;
-    const enum loop_verdict verdict =
-        loop_prove(thread->id, &thread->loop, status, &box->result->steps);
-    if (verdict != LOOP_WAITS) {
-        if (verdict == LOOP_UNKNOWN) {
-            *status = EVENT_STOP;
-        }
-        return false;
-    }
-    box->result->loops++;
-    box->page->digest =
-        page_mixed(box->page->digest, thread->loop.at.rip ^ (uint64_t)thread->number << 56);
-    thread->wait = (struct wait){.kind = WAIT_LOOP, .deadline_ns = NEVER, .seen = box->progress};
-    thread->state = THREAD_WAITS;
-    return true;
-}
-
-/* False: the turn is over, for the thread waits or is gone. */
-static bool await_stop(struct box *box, struct thread *thread, struct look *look, int *status)
-{
-    while (!thread->has_status) {
-        const pid_t got = waitpid(-1, status, __WALL);
-        if (got == thread->id) {
-            const bool is_asked = look->is_asked && *status == EVENT_STOP;
-            /* Any stop takes the wish for one away (Linux' ptrace_stop). */
-            look->is_asked = false;
-            return !is_asked || !waits_for_memory(box, thread, look, status);
-        }
-        if (got > 0) {
-            on_other(box, got, *status);
-            if (thread->state == THREAD_GONE) {
-                return false;
-            }
-        } else if (errno == ECHILD) {
-            thread_ended(box, thread, 0);
-            return false;
-        } else if (errno == EINTR && (ticks_are_over() || on_tick(box, thread, look))) {
-            return false;
-        }
-    }
-    thread->has_status = false;
-    *status = thread->status;
-    return true;
 }
 
 static bool resume(struct thread *thread)
