@@ -78,13 +78,14 @@ void turn_called(struct box *box, struct thread *thread, int64_t result)
     thread->done = 0;
     thread->first_deadline_ns = NEVER;
     descriptor_return(thread);
+    const bool is_quiet = (thread->row->flags & CALL_IS_QUIET) != 0;
     if (turn_found_nothing(thread, result)) {
         barren_found_nothing(thread);
-    } else {
+    } else if (!is_quiet && !thread->is_within) {
         barren_over(box, thread);
+        box->deeds++;
     }
-    if (!(thread->row->flags & CALL_IS_QUIET)) {
-        box->progress++;
-    }
+    box->progress += !is_quiet;
+    thread->is_within = false;
     log_call(box, thread, result);
 }

@@ -95,7 +95,9 @@ bool await_stop(struct box *box, struct thread *thread, struct look *look, int *
 {
     while (!thread->has_status) {
         const pid_t got = waitpid(-1, status, __WALL);
-        if (got == thread->id) {
+        /* A thread that becomes a program takes the number of its process. */
+        if (got == thread->id ||
+            (got == thread->process->pid && *status >> 16 == PTRACE_EVENT_EXEC)) {
             const bool is_asked = look->is_asked && *status == EVENT_STOP;
             /* Any stop takes the wish for one away (Linux' ptrace_stop). */
             look->is_asked = false;

@@ -69,6 +69,7 @@ void barren_end(struct box *box, struct thread *thread)
     if (work != box->nic_work) {
         box->nic_work = work;
         box->progress++;
+        box->deeds++;
         thread->barren = 0;
     }
 }

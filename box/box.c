@@ -79,19 +79,19 @@ static void draw_seeds(struct box *box)
 static void use_one_processor(const struct box *box)
 {
     cpu_set_t allowed, one;
+    unsigned left = box->options.memory ? 0 : box->options.processor;
     if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
         return;
     }
-    unsigned here = (unsigned)sched_getcpu();
-    for (unsigned i = 0; box->options.memory && i < CPU_SETSIZE; i++) {
-        if (CPU_ISSET(i, &allowed)) {
-            here = i;
-            break;
+    left %= (unsigned)CPU_COUNT(&allowed);
+    for (unsigned i = 0; i < CPU_SETSIZE; i++) {
+        if (CPU_ISSET(i, &allowed) && left-- == 0) {
+            CPU_ZERO(&one);
+            CPU_SET(i, &one);
+            sched_setaffinity(0, sizeof(one), &one);
+            return;
         }
     }
-    CPU_ZERO(&one);
-    CPU_SET(here, &one);
-    sched_setaffinity(0, sizeof(one), &one);
 }
 
 static _Noreturn void become_first(const int ends[2], int (*start)(void *), void *context)

@@ -17,12 +17,13 @@
 struct box_options {
     uint64_t seed;   /* 0: nothing is drawn; all costs are exact, and ties go to the lower number */
     unsigned jitter; /* thousandths that a call may cost more; with seed 0 nothing */
-    uint64_t hold_ns;  /* the longest time for which a thread is held back; 0: none is */
-    uint64_t until_ns; /* the virtual time at which the run ends; 0: it may go on */
-    unsigned tick_us;  /* how often the box looks at a thread that makes no calls */
-    bool reference;    /* Every call is stopped; else programs read clocks by themselves. */
-    bool memory;       /* The digest has all memory of each process at its end. */
-    bool no_ties;      /* Ties go to the lower number with every seed. */
+    uint64_t hold_ns;   /* the longest time for which a thread is held back; 0: none is */
+    uint64_t until_ns;  /* the virtual time at which the run ends; 0: it may go on */
+    unsigned processor; /* for all threads: 0, 1, ... of those that the caller may use */
+    unsigned tick_us;   /* how often the box looks at a thread that makes no calls */
+    bool reference;     /* Every call is stopped; else programs read clocks by themselves. */
+    bool memory;        /* The digest has all memory of each process at its end. */
+    bool no_ties;       /* Ties go to the lower number with every seed. */
     /* Each line that a program writes comes here, without its end: `which` is 0 for standard output
      * and 1 for standard error. A line of more than 1,000 bytes comes in pieces. */
     void (*on_line)(void *context, int which, const char *line);

@@ -220,6 +220,7 @@ ENTER(enter_transfer)
         (number == SYS_sendto || number == SYS_sendmsg || number == SYS_sendmmsg)) {
         bind_unbound(box, thread->borrowed);
     }
+    thread->is_within = (status.st_mode & S_IFMT) == 0;
     const int flags = fcntl(thread->borrowed, F_GETFL);
     if (!(flags & O_NONBLOCK) && !(message_flags(&thread->call) & MSG_DONTWAIT)) {
         fcntl(thread->borrowed, F_SETFL, flags | O_NONBLOCK);

@@ -100,8 +100,9 @@ struct thread {
     bool in_kernel;             /* The kernel answers the call; its end is awaited. */
     bool is_answered;           /* Its call ends with `answer` when it runs. */
     int64_t answer;
-    bool again;                 /* The call is made again, and was paid for. */
-    bool has_waited;            /* in this call */
+    bool again;      /* The call is made again, and was paid for. */
+    bool has_waited; /* in this call */
+    bool is_within; /* The call is of an eventfd, by which threads of a process wake one another. */
     bool is_blocking_borrowed;  /* The descriptor's O_NONBLOCK is ours. */
     int borrowed;               /* a duplicate of the call's descriptor; -1: none */
     uint64_t done;              /* bytes that the call has written before it was made again */
@@ -120,7 +121,7 @@ struct thread {
     uint64_t reads_before;       /* clocks that were read before its turn */
     uint64_t held_at;            /* The thread is held back behind this one of its calls. */
     uint64_t nap_ns;             /* WAIT_POLLS: how long it waits the next time */
-    uint64_t idle_at;            /* the progress at which `idles` began */
+    uint64_t idle_at;            /* the deeds at which `idles` began */
     unsigned idles;              /* how often it went on since, only because a time was over */
 };
 
@@ -148,11 +149,12 @@ struct box {
     int threads, alive;
     struct thread *running;
     uint64_t now_ns;
-    uint64_t progress;      /* counts what others can see */
-    uint64_t judged;        /* the progress at which waits were judged */
-    uint64_t nic_work;      /* what all NICs have counted, when it was last looked at */
-    uint64_t idle_ns;       /* since when nobody did what others can see */
-    uint64_t idle_progress; /* the progress of that time */
+    uint64_t progress;   /* counts what others can see */
+    uint64_t deeds;      /* counts that part of it which shows that the run gets on */
+    uint64_t judged;     /* the progress at which waits were judged */
+    uint64_t nic_work;   /* what all NICs have counted, when it was last looked at */
+    uint64_t idle_ns;    /* since when nobody did what others can see */
+    uint64_t idle_deeds; /* the deeds of that time */
     uint64_t futex_order;
     struct prng entropy, ties, holds, strays;
     bool draws_ties, draws_holds;

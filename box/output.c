@@ -67,6 +67,7 @@ void output_drain(struct box *box)
                 (void)!write(i == 0 ? STDOUT_FILENO : STDERR_FILENO, text, (size_t)got);
             }
             box->progress++;
+            box->deeds++;
         }
     }
 }

@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "box/calls.h"
 
@@ -64,6 +66,21 @@ static bool pending_of_set(const struct thread *thread)
     return masks_of(thread->id, &masks) && ((masks.own | masks.shared) & thread->wait.mask) != 0;
 }
 
+/* A sleep that a signal ends tells how long it would have gone on. */
+static void tell_rest(const struct box *box, const struct thread *thread)
+{
+    const struct call *call = &thread->call;
+    const uint64_t left =
+        thread->wait.deadline_ns > box->now_ns ? thread->wait.deadline_ns - box->now_ns : 0;
+    const struct timespec rest = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    const bool is_absolute =
+        call->number == SYS_clock_nanosleep && (call->argument[1] & TIMER_ABSTIME);
+    const uint64_t to = call->argument[call->number == SYS_nanosleep ? 1 : 3];
+    if (thread->wait.kind == WAIT_SLEEP && to != 0 && !is_absolute) {
+        tracee_write(thread->id, to, &rest, sizeof(rest));
+    }
+}
+
 static void interrupt(struct box *box, struct thread *thread)
 {
     bool restarts = false;
@@ -88,6 +105,7 @@ static void interrupt(struct box *box, struct thread *thread)
         schedule_wake(box, thread, box->now_ns);
         turn_again(thread);
     } else {
+        tell_rest(box, thread);
         schedule_finish(box, thread, box->now_ns, -EINTR);
     }
 }

@@ -101,6 +101,7 @@ void thread_ended(struct box *box, struct thread *thread, int status)
     thread->state = THREAD_GONE;
     box->alive--;
     box->progress++;
+    box->deeds++;
     process->threads--;
     futex_thread_ended(box, thread);
     if (process->threads == 0) {

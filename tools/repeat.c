@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <regex.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,6 +269,7 @@ static int command_repeat(int argc, char **argv)
 {
     struct repeat repeat = {.box = {.jitter = JITTER_DEFAULT, .hold_ns = HOLD_NS_DEFAULT}};
     repeat.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    repeat.box.processor = (unsigned)sched_getcpu();
     repeat.argv = calloc((size_t)argc + 3, sizeof(char *));
     CHECK(repeat.argv != NULL);
     repeat.argv[repeat.argc++] = argv[0];

@@ -37,6 +37,8 @@ def grew(before, after, most):
 def visitors(wire, count):
     """A server has as much memory and as many descriptors after its clients as before."""
     said = finish(start([tool('visitors'), str(count)], wire), 300)
+    if '{' not in said:
+        raise Failure(f'it told no figures: {said}')
     figures = json.loads(said[said.index('{'):])
     before, after = figures['before'], figures['after']
     if grew(before['kilobytes'], after['kilobytes'], 1000) or after['descriptors'] - before['descriptors'] > 2:
