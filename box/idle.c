@@ -20,7 +20,7 @@ static bool is_idle(const struct box *box, const struct thread *thread)
         return true;
     }
     if (thread->state != THREAD_WAITS) {
-        return barren_is_idle(thread);
+        return barren_is_idle(box, thread);
     }
     return thread->wait.deadline_ns == NEVER ||
            (thread->idle_at == box->deeds && thread->idles >= IDLES_MIN);

@@ -238,7 +238,7 @@ void barren_end(struct box *box, struct thread *thread);
 void barren_found_nothing(struct thread *thread);
 void barren_over(struct box *box, struct thread *thread);
 /* It has done nothing else for very long. */
-bool barren_is_idle(const struct thread *thread);
+bool barren_is_idle(const struct box *box, const struct thread *thread);
 /* The cost of a call that may find nothing. */
 uint64_t barren_cost(const struct thread *thread, uint64_t cost_ns);
 /* How long the thread may run on while it reads clocks. */

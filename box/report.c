@@ -177,7 +177,7 @@ void report_write(const struct box *box, char *into, size_t bytes)
             say(&text, "its process is stopped\n");
         } else if (thread->state == THREAD_WAITS) {
             say_wait(&text, thread);
-        } else if (barren_is_idle(thread)) {
+        } else if (barren_is_idle(box, thread)) {
             say(&text, "asks again and again, and finds nothing\n");
         } else {
             say(&text, "could run\n");
