@@ -32,6 +32,14 @@ bool idle_for_ever(struct box *box, struct thread *next)
         box->idle_deeds = box->deeds;
         box->idle_ns = box->now_ns;
     }
+    /* A sleep ends by itself, and the program counts sleeps, perhaps: it gets on. */
+    const bool sleeps = next->state == THREAD_WAITS &&
+                        (next->wait.kind == WAIT_SLEEP ||
+                         (next->wait.kind == WAIT_DESCRIPTORS && next->wait.descriptors == 0));
+    if (sleeps) {
+        box->deeds++;
+        return false;
+    }
     next->idles = next->idle_at == box->deeds ? next->idles + 1 : 1;
     next->idle_at = box->deeds;
     if (box->now_ns - box->idle_ns < IDLE_S * UINT64_C(1000000000)) {

@@ -130,7 +130,6 @@ struct timer {
     pid_t process;
     int signal;     /* 0: a descriptor becomes readable */
     int descriptor; /* ours; -1: none */
-    uint64_t inode; /* of the descriptor */
     uint64_t next_ns, period_ns;
 };
 
@@ -175,7 +174,6 @@ struct box {
     } early[64]; /* stops of threads that nobody knows yet */
     int earlies;
     long started; /* seconds of the machine's clock: what is younger was made in the run */
-    int files;    /* folder of files that stand in for others */
 };
 
 static inline unsigned tick_us(const struct box *box)
