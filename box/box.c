@@ -197,6 +197,7 @@ static bool go_on(struct box *box)
         return true;
     }
     if (idle_for_ever(box, next)) {
+        box->result->still_ns = box->now_ns - box->idle_ns;
         end_badly(box, BOX_DEADLOCK);
         return false;
     }

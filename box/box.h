@@ -35,7 +35,7 @@ struct box_options {
 
 enum box_end {
     BOX_ENDED,    /* The first program ended; `status` is its exit status, or 128 and its signal. */
-    BOX_DEADLOCK, /* Nobody can go on. */
+    BOX_DEADLOCK, /* Nobody can go on, or nobody got on for still_ns. */
     BOX_LATE,     /* until_ns is over. */
     BOX_STOPPED,  /* A person ended it (SIGINT, SIGTERM). */
     BOX_FAILED,   /* The box itself could not go on: `error` says why. */
@@ -45,6 +45,7 @@ struct box_result {
     enum box_end end;
     int status;
     uint64_t digest, virtual_ns;
+    uint64_t still_ns; /* of BOX_DEADLOCK: threads still looked, in vain; 0: nobody can go on */
     uint64_t calls, answered, switches, loops, steps;
     int threads, processes;
     char error[400];        /* of BOX_FAILED */

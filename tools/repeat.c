@@ -77,11 +77,9 @@ static int repeat_once(const struct repeat *repeat)
     }
     const double seconds = (double)result->virtual_ns / 1e9;
     if (result->end != BOX_ENDED) {
-        fprintf(stderr, "nonic: %s at %.9f s\n%s",
-                result->end == BOX_DEADLOCK ? "DEADLOCK: nobody can go on,"
-                : result->end == BOX_LATE   ? "the time of --until is over,"
-                                            : "ended by hand",
-                seconds, result->report);
+        char end[500];
+        repeat_say_end(result, end, sizeof(end));
+        fprintf(stderr, "nonic: %s, at %.9f s\n%s", end, seconds, result->report);
     }
     fprintf(
         stderr,

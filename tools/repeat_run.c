@@ -152,7 +152,14 @@ int repeat_status(const struct box_result *result)
 void repeat_say_end(const struct box_result *result, char *into, size_t bytes)
 {
     switch (result->end) {
-    case BOX_DEADLOCK: snprintf(into, bytes, "DEADLOCK"); break;
+    case BOX_DEADLOCK:
+        if (result->still_ns == 0) {
+            snprintf(into, bytes, "DEADLOCK: nobody can go on");
+        } else {
+            snprintf(into, bytes, "DEADLOCK: nobody got on for %.0f s of virtual time",
+                     (double)result->still_ns / 1e9);
+        }
+        break;
     case BOX_LATE: snprintf(into, bytes, "not over at the time of --until"); break;
     case BOX_STOPPED: snprintf(into, bytes, "ended by hand"); break;
     case BOX_FAILED: snprintf(into, bytes, "%s", result->error); break;
