@@ -51,6 +51,21 @@ const struct nic_av *nic_each_datagram(const struct nic *nic, struct nic_datagra
     return NULL;
 }
 
+struct nic_account nic_account_of(const struct qp *qp)
+{
+    struct nic_account account = {.has_receives = qp->receive_cq != NULL};
+    if (qp->type != QP_XRC_TARGET) {
+        account.sends = qp->sends.tail - qp->sends.head;
+        account.completions = cq_count(qp->send_cq);
+    }
+    if (account.has_receives) {
+        account.receives = receive_queue_count(qp->srq == NULL ? &qp->receives : &qp->srq->queue);
+        account.completions += qp->receive_cq == qp->send_cq ? 0 : cq_count(qp->receive_cq);
+        account.is_armed = qp->receive_cq->arming != CQ_NOT_ARMED;
+    }
+    return account;
+}
+
 const struct gid *nic_group_of(const struct nic *nic, const struct qp *qp)
 {
     const struct multicast_table *table = &nic->multicast;

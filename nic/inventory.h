@@ -29,6 +29,16 @@ struct nic_datagram_at {
 };
 const struct nic_av *nic_each_datagram(const struct nic *nic, struct nic_datagram_at *at);
 
+/* Work that is not done yet, of a queue pair. */
+struct nic_account {
+    uint32_t sends;       /* Posted, and not complete. */
+    uint32_t receives;    /* Posted, and not used; those of its shared queue, if it has one. */
+    uint32_t completions; /* Of its completion queues: the program has not taken them. */
+    bool has_receives;    /* It can have any. */
+    bool is_armed;        /* The next completion of a receive is an event. */
+};
+struct nic_account nic_account_of(const struct qp *qp);
+
 /* A multicast group that the queue pair is attached to; NULL: none. */
 const struct gid *nic_group_of(const struct nic *nic, const struct qp *qp);
 

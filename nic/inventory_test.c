@@ -149,6 +149,37 @@ static void test_datagrams(void **state)
     end(bench);
 }
 
+static void expect_account(const struct qp *qp, uint32_t sends, uint32_t receives,
+                           uint32_t completions)
+{
+    const struct nic_account account = nic_account_of(qp);
+    assert_int_equal(account.sends, sends);
+    assert_int_equal(account.receives, receives);
+    assert_int_equal(account.completions, completions);
+    assert_true(account.has_receives);
+}
+
+static void test_accounts(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(QP_RC, QP_RTS);
+    struct nic_departure departure;
+    expect_account(bench->qp, 0, 0, 0);
+    assert_int_equal(qp_post_receive(bench->qp, 1, NULL, 0), STATUS_OK);
+    assert_int_equal(qp_post_receive(bench->qp, 2, NULL, 0), STATUS_OK);
+    expect_account(bench->qp, 0, 2, 0);
+    post_to(bench->qp, 3);
+    post_to(bench->qp, 4);
+    assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
+    expect_account(bench->qp, 2, 2, 0);
+    assert_false(nic_account_of(bench->qp).is_armed);
+    cq_arm(&bench->cq, false);
+    assert_true(nic_account_of(bench->qp).is_armed);
+    modify(bench, QP_ERR, 0); /* All are flushed. */
+    expect_account(bench->qp, 0, 0, 4);
+    end(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +187,7 @@ int main(void)
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_shared_receive_queues),
         cmocka_unit_test(test_datagrams),
+        cmocka_unit_test(test_accounts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,6 +161,7 @@ bool qp_signals_all(const struct qp *qp);
 /* The condition of a reliable connection, for people to read. 0: not known, or no limit. */
 struct qp_report {
     bool sends_blocks, receives_blocks;
+    bool pauses; /* The peer had no receive (RNR NAK). */
     uint64_t round_trip_ns;
     uint64_t losses; /* Packets taken for lost; with RC: how often it began to send again. */
     uint8_t paths;

@@ -293,6 +293,7 @@ void rc_report(const struct qp *qp, struct qp_report *report)
         const struct rc_load load = rc_requester_load(&qp->out.rc, &qp->sends);
         report->window_bytes = load.window_bytes;
         report->flight_bytes = load.flight_bytes;
+        report->pauses = rc_requester_standing(&qp->out.rc).pauses;
     }
 }
 

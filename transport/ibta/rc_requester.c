@@ -61,6 +61,7 @@ struct rc_standing rc_requester_standing(const struct rc_requester *requester)
         .next = requester->next,
         .unacked = requester->unacked,
         .resending = !psn_equal(requester->send, requester->next),
+        .pauses = requester->mode == RC_REQUESTER_WAITING_RNR,
     };
 }
 

@@ -199,6 +199,7 @@ bool rc_requester_drained(const struct rc_requester *requester, const struct sen
 struct rc_standing {
     struct psn next, unacked; /* One past the newest PSN ever sent; the oldest not acknowledged. */
     bool resending;           /* The next packet went out before. */
+    bool pauses;              /* The peer had no receive (RNR NAK). */
 };
 struct rc_standing rc_requester_standing(const struct rc_requester *requester);
 
