@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * box_page - what the box (box/) and the programs in it share: one page, at one address in each
- * process.
+ * box_page - what the box (box/) and the programs in it share: some memory, at one address in
+ * each process.
  *
- * Threads: one thread of all programs runs at a time, so that the page is always that thread's.
+ * Threads: one thread of all programs runs at a time, so that the memory is always that thread's.
  */
 #ifndef BASE_BOX_PAGE_H
 #define BASE_BOX_PAGE_H
@@ -15,6 +15,7 @@
 #define BOX_PAGE_ADDRESS UINT64_C(0x7ffff8010000)
 #define BOX_VDSO_ADDRESS UINT64_C(0x7ffff8020000)
 #define BOX_VDSO_BYTES   4096
+#define BOX_PAGE_BYTES   8192
 
 /* Virtual clocks begin at these, in nanoseconds: 2026-01-01 00:00:00 UTC, and 1,000 s after the
  * machine was started. */
@@ -25,6 +26,20 @@ enum {
     BOX_NICS_MAX = 128,
     BOX_CLOCK_COST_NS = 22, /* the least */
 };
+
+/* A NIC, in the memory of process `process`. While it counts no packet, a program that polls waits
+ * in vain. Of a program that hangs `account` tells what the NIC knows: see box_account. */
+struct box_nic {
+    int32_t process; /* as the box numbers it */
+    uint32_t counters;
+    uint64_t address; /* of the first one; 8 bytes each */
+    uint64_t account, nic;
+};
+
+/* Writes a text, and returns its bytes without the 0 at its end. `address` 0: what the NIC's queue
+ * pairs have to do; else the memory region in which the address lies (nothing: in none). All
+ * threads of the process are stopped, perhaps within a call of the NIC. */
+typedef uint64_t box_account(const void *nic, uint64_t address, char *text, uint64_t bytes);
 
 struct box_page {
     uint64_t clock_ns;      /* of the thread that runs: since the programs began */
@@ -38,14 +53,9 @@ struct box_page {
     uint32_t nics;          /* that processes have opened */
     uint64_t zero[2];       /* a time-out that is over at once */
     char path[128];         /* names a file that stands in for another one */
-    /* Where NICs count their packets: in the memory of process `process`, as the box numbers it.
-     * While nothing is counted, a program that polls waits in vain. */
-    struct {
-        int32_t process;
-        uint32_t counters;
-        uint64_t address; /* of the first one; 8 bytes each */
-    } nic[BOX_NICS_MAX];
+    struct box_nic nic[BOX_NICS_MAX];
 };
+_Static_assert(sizeof(struct box_page) <= BOX_PAGE_BYTES, "processes map no more");
 
 static inline uint64_t page_mixed(uint64_t digest, uint64_t word)
 {
@@ -94,18 +104,24 @@ static inline uint64_t page_clock_shows(uint64_t clock_id, uint64_t ns)
     }
 }
 
-/* Tells the box, if there is one, where a NIC of this process counts. `vdso` is where the process
- * has its object for the time (getauxval(AT_SYSINFO_EHDR)), by which it knows that it is in a box.
- */
-static inline void page_tell_nic(uint64_t vdso, int32_t process, const uint64_t *counters,
-                                 uint32_t count)
+/* Tells the box, if there is one, of a NIC. `vdso` is where the process has its object for the time
+ * (getauxval(AT_SYSINFO_EHDR)), by which it knows that it is in a box. */
+static inline void page_tell_nic(uint64_t vdso, const struct box_nic *nic)
 {
     struct box_page *page = (struct box_page *)BOX_PAGE_ADDRESS;
     if (vdso == BOX_VDSO_ADDRESS && page->nics < BOX_NICS_MAX) {
-        page->nic[page->nics].process = process;
-        page->nic[page->nics].counters = count;
-        page->nic[page->nics].address = (uint64_t)(uintptr_t)counters;
-        page->nics++;
+        page->nic[page->nics++] = *nic;
+    }
+}
+
+/* The NIC goes; its place stays empty. */
+static inline void page_forget_nic(uint64_t vdso, int32_t process, const void *nic)
+{
+    struct box_page *page = (struct box_page *)BOX_PAGE_ADDRESS;
+    for (uint32_t i = 0; vdso == BOX_VDSO_ADDRESS && i < page->nics && i < BOX_NICS_MAX; i++) {
+        if (page->nic[i].process == process && page->nic[i].nic == (uint64_t)(uintptr_t)nic) {
+            page->nic[i] = (struct box_nic){0};
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 
 enum {
     LOOKS_APART_MAX = 256,
+    SELDOM_MAX = 80, /* 20 s with ticks of a millisecond */
 };
 
 /* Something happened to a thread that is not the one that runs: it is kept for its turn, but for an
@@ -32,6 +33,7 @@ static void on_other(struct box *box, pid_t id, int status)
     }
 }
 
+/* It waits for somebody (S), and not for a disk (D), which nobody of the run could hold up. */
 static bool is_asleep(const struct thread *thread)
 {
     char name[48], text[256] = {0};
@@ -43,7 +45,7 @@ static bool is_asleep(const struct thread *thread)
     const ssize_t got = read(file, text, sizeof(text) - 1);
     close(file);
     const char *end = got > 0 ? strrchr(text, ')') : NULL;
-    return end != NULL && end[1] == ' ' && (end[2] == 'S' || end[2] == 'D');
+    return end != NULL && end[1] == ' ' && end[2] == 'S';
 }
 
 /* A tick is over, and the thread runs. True: it sleeps in the kernel, and its turn is over. */
@@ -60,7 +62,7 @@ static bool on_tick(struct box *box, struct thread *thread, struct look *look)
         return false;
     }
     if (look->patience * tick_us(box) < ASLEEP_US || thread->row == NULL ||
-        thread->row->enter == enter_exit) {
+        thread->row->enter == enter_exit || !is_asleep(thread)) {
         look->patience *= 2;
         return false;
     }
@@ -68,6 +70,22 @@ static bool on_tick(struct box *box, struct thread *thread, struct look *look)
               thread->number);
     thread->state = THREAD_ASLEEP;
     return true;
+}
+
+/* It computes, or it counts until memory changes, which nobody can tell apart. */
+static void warn_of_counter(const struct box *box, const struct thread *thread, struct look *look)
+{
+    char name[64];
+    look->seldom += look->patience == LOOKS_APART_MAX;
+    if (look->seldom == SELDOM_MAX) {
+        process_name(thread->process->pid, name, sizeof(name));
+        fprintf(stderr,
+                "nonic: thread %d (%s, process %d) has made no call for %u s. If it counts until "
+                "memory changes, nobody else gets a turn: SIGINT ends the run, and shows where it "
+                "is\n",
+                thread->number, name, thread->process->pid,
+                SELDOM_MAX * LOOKS_APART_MAX * tick_us(box) / 1000000);
+    }
 }
 
 /* The thread stopped because it was asked to. True: it waits for memory; else it goes on, or
@@ -80,6 +98,7 @@ static bool waits_for_memory(struct box *box, struct thread *thread, struct look
     if (verdict != LOOP_WAITS) {
         if (verdict == LOOP_UNKNOWN) {
             *status = EVENT_STOP;
+            warn_of_counter(box, thread, look);
         }
         return false;
     }
@@ -111,7 +130,11 @@ bool await_stop(struct box *box, struct thread *thread, struct look *look, int *
         } else if (errno == ECHILD) {
             thread_ended(box, thread, 0);
             return false;
-        } else if (errno == EINTR && (ticks_are_over() || on_tick(box, thread, look))) {
+        } else if (errno == EINTR && ticks_are_over()) {
+            ptrace(PTRACE_INTERRUPT, thread->id, NULL, NULL);
+            (void)tracee_wait(thread->id, status);
+            return false;
+        } else if (errno == EINTR && on_tick(box, thread, look)) {
             return false;
         }
     }

@@ -21,6 +21,7 @@ enum {
 struct look {
     uint64_t clock_reads;
     unsigned ticks, patience; /* since the last look; until the next one */
+    unsigned seldom;          /* looks that were far apart, and showed no loop that waits */
     bool is_asked;            /* The thread was asked to stop. */
 };
 

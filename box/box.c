@@ -19,7 +19,6 @@
 #include "box/files.h"
 
 enum {
-    PAGE_BYTES = 4096,
     PTRACE_OPTIONS = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
                      PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESECCOMP |
                      PTRACE_O_EXITKILL,
@@ -35,21 +34,21 @@ static void fail(struct box *box, const char *what)
 static bool make_page(struct box *box)
 {
     box->page_file = open(FILES_FOLDER "page", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (box->page_file < 0 || ftruncate(box->page_file, PAGE_BYTES) != 0) {
+    if (box->page_file < 0 || ftruncate(box->page_file, BOX_PAGE_BYTES) != 0) {
         return false;
     }
-    box->page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, box->page_file, 0);
+    box->page = mmap(NULL, BOX_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, box->page_file, 0);
     return box->page != MAP_FAILED;
 }
 
 static bool copy_vdso(const char *path)
 {
-    static char bytes[PAGE_BYTES];
+    static char bytes[BOX_VDSO_BYTES];
     const int from = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t got = from < 0 ? -1 : read(from, bytes, sizeof(bytes));
     const int to = open(FILES_FOLDER "vdso", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
     const bool done =
-        got > 0 && got < PAGE_BYTES && to >= 0 && write(to, bytes, (size_t)got) == got;
+        got > 0 && got < BOX_VDSO_BYTES && to >= 0 && write(to, bytes, (size_t)got) == got;
     if (from >= 0) {
         close(from);
     }
@@ -64,7 +63,6 @@ static void draw_seeds(struct box *box)
     const uint64_t seed = box->options.seed;
     prng_init(&box->entropy, seed ^ 0x1000000000000001);
     prng_init(&box->ties, seed ^ 0x2000000000000002);
-    prng_init(&box->holds, seed ^ 0x3000000000000003);
     prng_init(&box->strays, seed ^ 0x4000000000000004);
     box->draws_holds = seed != 0 && box->options.hold_ns != 0;
     box->draws_ties = seed != 0 && !box->options.no_ties;
@@ -201,6 +199,11 @@ static bool go_on(struct box *box)
         end_badly(box, BOX_DEADLOCK);
         return false;
     }
+    if (halt_is_due(box, next, at_ns)) {
+        box->result->end = BOX_HALTED;
+        halt(box, next);
+        return false;
+    }
     if (next->state == THREAD_WAITS && next->wait.kind == WAIT_POLLS) {
         schedule_wake(box, next, at_ns);
     } else if (next->state == THREAD_WAITS) {
@@ -220,6 +223,7 @@ static void finish(struct box *box)
     }
     ticks_end();
     output_end(box);
+    timeline_close(box);
     result->digest = box->page->digest;
     result->virtual_ns = box->now_ns > box->page->clock_ns ? box->now_ns : box->page->clock_ns;
     result->answered = box->page->clock_reads;
@@ -247,6 +251,7 @@ void box_run(const struct box_options *options, int (*start)(void *), void *cont
         char path[4096];
         snprintf(path, sizeof(path), "%scalls", options->directory);
         box.calls = fopen(path, "we");
+        timeline_open(&box, options->directory);
     }
     if (!start_first(&box, start, context)) {
         fail(&box, "the first process");

@@ -11,13 +11,29 @@
 #define BOX_BOX_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
+
+enum {
+    BOX_HOLDS_MAX = 4096,
+};
+
+/* Names the time `count`, from 0 on, that thread `thread` is held back. */
+static inline uint64_t box_hold(uint32_t thread, uint32_t count)
+{
+    return (uint64_t)thread << 32 | count;
+}
 
 struct box_options {
     uint64_t seed;   /* 0: nothing is drawn; all costs are exact, and ties go to the lower number */
     unsigned jitter; /* thousandths that a call may cost more; with seed 0 nothing */
-    uint64_t hold_ns;   /* the longest time for which a thread is held back; 0: none is */
+    uint64_t hold_ns; /* the longest time for which a thread is held back; 0: none is */
+    /* Threads are held back these times only (box_hold); NULL: whenever it is drawn. */
+    const uint64_t *holds;
+    size_t hold_count;
+    bool tell_holds;    /* The result tells where. */
     uint64_t until_ns;  /* the virtual time at which the run ends; 0: it may go on */
     unsigned processor; /* for all threads: 0, 1, ... of those that the caller may use */
     unsigned tick_us;   /* how often the box looks at a thread that makes no calls */
@@ -30,13 +46,19 @@ struct box_options {
     void *context;
     bool quiet;            /* The programs' output is not passed on to our own. */
     const char *directory; /* where files of the run go, with a slash at its end; NULL: none */
-    const char *vdso;      /* path of the object that stands in for Linux' vDSO */
+    /* At `halt_ns`, before a turn of thread `halt_thread` (-1: any), the run ends; its process is
+     * left to a debugger that this calls: stopped, and traced by nobody. NULL: it does not. */
+    void (*on_halt)(void *context, pid_t process, pid_t thread, int number, uint64_t at_ns);
+    uint64_t halt_ns;
+    int halt_thread;
+    const char *vdso; /* path of the object that stands in for Linux' vDSO */
 };
 
 enum box_end {
     BOX_ENDED,    /* The first program ended; `status` is its exit status, or 128 and its signal. */
     BOX_DEADLOCK, /* Nobody can go on, or nobody got on for still_ns. */
     BOX_LATE,     /* until_ns is over. */
+    BOX_HALTED,   /* halt_ns came. */
     BOX_STOPPED,  /* A person ended it (SIGINT, SIGTERM). */
     BOX_FAILED,   /* The box itself could not go on: `error` says why. */
 };
@@ -48,9 +70,12 @@ struct box_result {
     uint64_t still_ns; /* of BOX_DEADLOCK: threads still looked, in vain; 0: nobody can go on */
     uint64_t calls, answered, switches, loops, steps;
     int threads, processes;
-    char error[400];        /* of BOX_FAILED */
-    char unrepeatable[400]; /* why the run may be another one next time; empty: it repeats */
-    char report[16000];     /* of ends that are none of the program's: who waits for what */
+    char error[400];              /* of BOX_FAILED */
+    char unrepeatable[400];       /* why the run may be another one next time; empty: it repeats */
+    unsigned holds;               /* times that threads were held back, or would have been: */
+    uint64_t hold[BOX_HOLDS_MAX]; /* the first of them */
+    char held[8000];              /* where that was, if it is to be told */
+    char report[16000];           /* of ends that are none of the program's: who waits for what */
 };
 
 /* Runs what `start` starts, until the first process has ended; others are killed then. `start` is

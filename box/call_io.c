@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -29,6 +30,7 @@ enum {
     URANDOM_MINOR = 9,
     RANDOM_BYTES_MAX = 4096, /* of a read */
     DELIVERY_TURNS_MAX = 100000,
+    CONNECTION_TURNS_MAX = 10000,
 };
 
 static bool is_output(long number)
@@ -262,15 +264,27 @@ static int domain_of(int socket)
                                                                                           : 0;
 }
 
+static bool is_under_way(int socket, int kind)
+{
+    struct tcp_info state;
+    socklen_t bytes = sizeof(state);
+    int left = 0;
+    if (kind == SOCK_DGRAM) {
+        return ioctl(socket, SIOCOUTQ, &left) == 0 && left > 0;
+    }
+    /* Bytes for which the reader has no room are not sent. */
+    return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &state, &bytes) == 0 && state.tcpi_unacked > 0;
+}
+
 /* The kernel delivers on loopback while the sender sends. Under load it may leave that to a thread
- * of its own: then what was sent still counts for the sender's socket. */
+ * of its own: then a datagram still counts for the sender's socket, and bytes of TCP are not
+ * acknowledged (loopback.c). */
 static void await_delivery(struct box *box, struct thread *thread)
 {
-    int kind = 0, left = 0;
+    int kind = 0;
     socklen_t bytes = sizeof(kind);
     if (thread->borrowed < 0 ||
-        getsockopt(thread->borrowed, SOL_SOCKET, SO_TYPE, &kind, &bytes) != 0 ||
-        kind != SOCK_DGRAM) {
+        getsockopt(thread->borrowed, SOL_SOCKET, SO_TYPE, &kind, &bytes) != 0) {
         return;
     }
     const int domain = domain_of(thread->borrowed);
@@ -278,18 +292,36 @@ static void await_delivery(struct box *box, struct thread *thread)
         return;
     }
     for (int i = 0; i < DELIVERY_TURNS_MAX; i++) {
-        if (ioctl(thread->borrowed, SIOCOUTQ, &left) != 0 || left == 0) {
+        if (!is_under_way(thread->borrowed, kind)) {
             return;
         }
         sched_yield();
     }
-    box_doubt(box, "the kernel kept a datagram back");
+    box_doubt(box, "the kernel kept back what thread %d sent by %s", thread->number,
+              thread->row->name);
+}
+
+/* Likewise a connection over loopback is made, or refused, at once, unless its listener has no room
+ * for it. */
+static void await_connection(const struct thread *thread)
+{
+    struct pollfd made = {thread->borrowed, POLLOUT, 0};
+    const int domain = domain_of(thread->borrowed);
+    for (int i = 0; (domain == AF_INET || domain == AF_INET6) && i < CONNECTION_TURNS_MAX; i++) {
+        if (poll(&made, 1, 0) > 0) {
+            return;
+        }
+        sched_yield();
+    }
 }
 
 LEAVE(leave_transfer)
 {
     const long number = thread->call.number;
     const bool waits = thread->is_blocking_borrowed;
+    if (number == SYS_connect && *result == -EINPROGRESS) {
+        await_connection(thread);
+    }
     if (waits && (*result == -EAGAIN || *result == -EINPROGRESS ||
                   (number == SYS_connect && *result == -EALREADY))) {
         return wait_for(box, thread);

@@ -18,12 +18,11 @@
 #include "box/files.h"
 
 enum {
-    PAGE_BYTES = 4096,
     TEXT_BELOW_STACK = 1024, /* where a path may stand before the program runs */
 };
 
-static bool map_file(pid_t id, uint64_t stack, const char *path, uint64_t address, int rights,
-                     int flags)
+static bool map_file(pid_t id, uint64_t stack, const char *path, uint64_t address, uint64_t bytes,
+                     int rights, int flags)
 {
     const uint64_t text = stack - TEXT_BELOW_STACK;
     if (!tracee_write(id, text, path, strlen(path) + 1)) {
@@ -37,8 +36,8 @@ static bool map_file(pid_t id, uint64_t stack, const char *path, uint64_t addres
     }
     const int64_t mapped =
         tracee_call(id, SYS_mmap,
-                    (uint64_t[6]){address, PAGE_BYTES, (uint64_t)rights,
-                                  (uint64_t)(flags | MAP_FIXED), (uint64_t)file, 0});
+                    (uint64_t[6]){address, bytes, (uint64_t)rights, (uint64_t)(flags | MAP_FIXED),
+                                  (uint64_t)file, 0});
     tracee_call(id, SYS_close, (uint64_t[6]){(uint64_t)file});
     /* No rest of ours stays on its stack. */
     const char nothing[256] = {0};
@@ -132,10 +131,10 @@ void exec_prepare(struct box *box, struct thread *thread)
     processor_clock_replace_all(thread->process);
     find_program(thread->process);
     patch_auxiliary(box, thread, at.rsp);
-    if (!map_file(thread->id, at.rsp, FILES_FOLDER "page", BOX_PAGE_ADDRESS, PROT_READ | PROT_WRITE,
-                  MAP_SHARED) ||
-        !map_file(thread->id, at.rsp, FILES_FOLDER "vdso", BOX_VDSO_ADDRESS, PROT_READ | PROT_EXEC,
-                  MAP_PRIVATE)) {
+    if (!map_file(thread->id, at.rsp, FILES_FOLDER "page", BOX_PAGE_ADDRESS, BOX_PAGE_BYTES,
+                  PROT_READ | PROT_WRITE, MAP_SHARED) ||
+        !map_file(thread->id, at.rsp, FILES_FOLDER "vdso", BOX_VDSO_ADDRESS, BOX_VDSO_BYTES,
+                  PROT_READ | PROT_EXEC, MAP_PRIVATE)) {
         box_doubt(box, "process %d has no page of the box (an x86 program of 32 bits?)",
                   thread->process->pid);
     }

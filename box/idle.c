@@ -11,7 +11,7 @@
 
 enum {
     IDLES_MIN = 3, /* of each thread */
-    IDLE_S = 40,   /* longer than the timers of RDMA programs, of 4 s and 17 s at most */
+    IDLE_S = 20,   /* longer than the timers of RDMA programs, of 4 s and 17 s at most */
 };
 
 static bool is_idle(const struct box *box, const struct thread *thread)

@@ -119,10 +119,15 @@ struct thread {
     unsigned at_site;            /* how often in a row */
     uint64_t barren;             /* clocks that it read in vain: barren.c */
     uint64_t reads_before;       /* clocks that were read before its turn */
-    uint64_t held_at;            /* The thread is held back behind this one of its calls. */
-    uint64_t nap_ns;             /* WAIT_POLLS: how long it waits the next time */
-    uint64_t idle_at;            /* the deeds at which `idles` began */
-    unsigned idles;              /* how often it went on since, only because a time was over */
+    struct prng holds;     /* When it is held back, for how long, and where: its own stream, */
+    uint32_t held;         /* so that each time is what it is, with or without others. */
+    uint64_t held_at;      /* The thread is held back behind this one of its calls. */
+    uint64_t ran_until_ns; /* where its timeline ends, and what it waits for since then; */
+    const char *waits_for; /* NULL: nothing */
+    bool is_named;         /* there */
+    uint64_t nap_ns;       /* WAIT_POLLS: how long it waits the next time */
+    uint64_t idle_at;      /* the deeds at which `idles` began */
+    unsigned idles;        /* how often it went on since, only because a time was over */
 };
 
 struct timer {
@@ -155,7 +160,7 @@ struct box {
     uint64_t idle_ns;    /* since when nobody did what others can see */
     uint64_t idle_deeds; /* the deeds of that time */
     uint64_t futex_order;
-    struct prng entropy, ties, holds, strays;
+    struct prng entropy, ties, strays;
     bool draws_ties, draws_holds;
     struct numbers inodes, cookies;
     struct timer timer[BOX_TIMERS_MAX];
@@ -165,7 +170,8 @@ struct box {
     bool has_begun;   /* A program was started: calls count. */
     bool has_signals; /* Somebody may have got one: waits are judged by it. */
     int output[2];    /* what programs write: ends of pipes */
-    FILE *output_file[2], *calls;
+    FILE *output_file[2], *calls, *timeline;
+    unsigned events; /* in the timeline */
     char line[2][1000];
     size_t line_bytes[2];
     struct {
@@ -289,7 +295,26 @@ bool output_open(struct box *box, int ends[2]);
 void output_drain(struct box *box);
 void output_end(struct box *box);
 
-/* report.c: who waits for what, as text. */
+/* ask.c: what a NIC says of its queue pairs (`address` 0), or of the memory region in which the
+ * address lies; perhaps nothing. The run is over: a thread of the NIC's process is used for it. */
+void ask_nic(const struct box *box, const struct box_nic *nic, uint64_t address, char *into,
+             size_t bytes);
+
+/* halt.c: whether the run stops before the turn of `next`; its process is left to a debugger. */
+bool halt_is_due(const struct box *box, const struct thread *next, uint64_t at_ns);
+void halt(struct box *box, const struct thread *next);
+
+/* timeline.c: a turn that began at `from_ns` is over; in it the thread was held back until now. */
+void timeline_open(struct box *box, const char *directory);
+void timeline_turn(struct box *box, struct thread *thread, uint64_t from_ns);
+void timeline_hold(struct box *box, const struct thread *thread, uint64_t held_ns);
+void timeline_close(struct box *box);
+
+/* report.c: the name of the program that a process runs; empty if it is gone. */
+void process_name(pid_t pid, char *into, size_t bytes);
+/* The threads, and what each waits for, as text. */
 void report_write(const struct box *box, char *into, size_t bytes);
+/* Appends where a thread stands that is held back. */
+void report_hold(const struct box *box, const struct thread *thread, char *into, size_t bytes);
 
 #endif

@@ -13,9 +13,12 @@
 
 enum {
     FRAMES_MAX = 12,
+    REGION_BYTES = 200,
+    QPS_BYTES = 6000,
 };
 
 struct text {
+    const struct box *box;
     char *into;
     size_t bytes, used;
     int frames;
@@ -32,7 +35,7 @@ static void say(struct text *text, const char *format, ...)
         (size_t)said < text->bytes - text->used ? (size_t)said : text->bytes - text->used - 1;
 }
 
-static void process_name(pid_t pid, char *into, size_t bytes)
+void process_name(pid_t pid, char *into, size_t bytes)
 {
     char path[48];
     snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
@@ -44,10 +47,33 @@ static void process_name(pid_t pid, char *into, size_t bytes)
     into[got > 0 ? got - 1 : 0] = '\0';
 }
 
-/* The mapping in which an address lies, and how far from its beginning. */
+static uint32_t nics(const struct box *box)
+{
+    return box->page->nics < BOX_NICS_MAX ? box->page->nics : BOX_NICS_MAX;
+}
+
+static bool say_region(struct text *text, pid_t pid, uint64_t address)
+{
+    char region[REGION_BYTES];
+    for (uint32_t i = 0; i < nics(text->box); i++) {
+        if (text->box->page->nic[i].process == pid) {
+            ask_nic(text->box, &text->box->page->nic[i], address, region, sizeof(region));
+            if (region[0] != '\0') {
+                say(text, ", %s", region);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The memory region or the mapping in which an address lies, and how far from its beginning. */
 static void say_place(struct text *text, pid_t pid, uint64_t address)
 {
     char line[600];
+    if (say_region(text, pid, address)) {
+        return;
+    }
     snprintf(line, sizeof(line), "/proc/%d/maps", (int)pid);
     FILE *file = fopen(line, "re");
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
@@ -160,9 +186,36 @@ static void say_frames(struct text *text, const struct thread *thread)
     dwfl_end(dwfl);
 }
 
+void report_hold(const struct box *box, const struct thread *thread, char *into, size_t bytes)
+{
+    struct text text = {box, into, bytes, strlen(into), 0};
+    char name[64];
+    process_name(thread->process->pid, name, sizeof(name));
+    say(&text, "  thread %d (%s, process %d), until %.9f s, behind %s:\n", thread->number, name,
+        thread->process->pid, (double)box->page->clock_ns / 1e9,
+        thread->row == NULL ? "no call" : thread->row->name);
+    say_frames(&text, thread);
+}
+
+static void say_nics(struct text *text)
+{
+    static char all[QPS_BYTES];
+    for (uint32_t i = 0; i < nics(text->box); i++) {
+        const struct box_nic *nic = &text->box->page->nic[i];
+        ask_nic(text->box, nic, 0, all, sizeof(all));
+        char *rest = all;
+        if (all[0] != '\0') {
+            say(text, "  NIC of process %d:\n", nic->process);
+        }
+        for (const char *line; (line = strsep(&rest, "\n")) != NULL && line[0] != '\0';) {
+            say(text, "      %s\n", line);
+        }
+    }
+}
+
 void report_write(const struct box *box, char *into, size_t bytes)
 {
-    struct text text = {into, bytes, 0, 0};
+    struct text text = {box, into, bytes, 0, 0};
     into[0] = '\0';
     for (int i = 0; i < box->threads; i++) {
         const struct thread *thread = box->thread[i];
@@ -184,4 +237,5 @@ void report_write(const struct box *box, char *into, size_t bytes)
         }
         say_frames(&text, thread);
     }
+    say_nics(&text);
 }

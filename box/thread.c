@@ -10,6 +10,8 @@
 
 #include "box/internal.h"
 
+#define HOLD_STREAMS UINT64_C(0x9e3779b97f4a7c15)
+
 struct process *process_new(pid_t pid, pid_t parent)
 {
     struct process *process = calloc(1, sizeof(*process));
@@ -45,6 +47,8 @@ struct thread *thread_new(struct box *box, pid_t id, struct process *process, ui
     thread->borrowed = -1;
     thread->wait.deadline_ns = NEVER;
     thread->first_deadline_ns = NEVER;
+    thread->ran_until_ns = clock_ns;
+    prng_init(&thread->holds, box->options.seed ^ HOLD_STREAMS * (uint64_t)(box->threads + 1));
     process->threads++;
     box->thread[box->threads++] = thread;
     box->alive++;

@@ -12,6 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define DIRECTION_FLAG 0x400ull
+
+enum {
+    LOOKS_MAX = 1000,
+    LOOK_US = 1000,
+};
+
 bool tracee_registers(pid_t thread, registers *into)
 {
     return ptrace(PTRACE_GETREGS, thread, NULL, into) == 0;
@@ -114,6 +121,56 @@ int64_t tracee_call(pid_t thread, long number, const uint64_t arguments[6])
                       poke_code(thread, before.rip, code, sizeof(code)) &&
                       tracee_set_registers(thread, &before);
     return done ? (int64_t)after.rax : -ESRCH;
+}
+
+/* Until it stops by SIGSEGV. */
+static bool await_fault(pid_t thread)
+{
+    int status;
+    for (int looks = 0; looks < LOOKS_MAX; looks++) {
+        const pid_t got = waitpid(thread, &status, __WALL | WNOHANG);
+        if (got == thread && (!WIFSTOPPED(status) || WSTOPSIG(status) == SIGSEGV)) {
+            return WIFSTOPPED(status);
+        }
+        /* Another stop was due. */
+        if (got == thread) {
+            ptrace(PTRACE_CONT, thread, NULL, NULL);
+        } else {
+            usleep(LOOK_US);
+        }
+    }
+    ptrace(PTRACE_INTERRUPT, thread, NULL, NULL);
+    (void)tracee_wait(thread, &status);
+    return false;
+}
+
+bool tracee_run(pid_t thread, uint64_t function, const uint64_t arguments[4], uint64_t stack,
+                uint64_t *result)
+{
+    static const uint64_t nowhere; /* It returns there, which is a fault. */
+    registers before, at, after;
+    /* As behind a call instruction, which has pushed where to return. */
+    const uint64_t top = (stack & ~UINT64_C(15)) - sizeof(nowhere);
+    if (!tracee_registers(thread, &before) ||
+        !tracee_write(thread, top, &nowhere, sizeof(nowhere))) {
+        return false;
+    }
+    at = before;
+    at.rip = function;
+    at.rsp = top;
+    at.rax = 0;
+    at.orig_rax = (unsigned long)-1;
+    at.rdi = arguments[0];
+    at.rsi = arguments[1];
+    at.rdx = arguments[2];
+    at.rcx = arguments[3];
+    at.eflags &= ~DIRECTION_FLAG;
+    const bool done = tracee_set_registers(thread, &at) &&
+                      ptrace(PTRACE_CONT, thread, NULL, NULL) == 0 && await_fault(thread) &&
+                      tracee_registers(thread, &after) && after.rip == nowhere;
+    tracee_set_registers(thread, &before);
+    *result = done ? after.rax : 0;
+    return done;
 }
 
 size_t tracee_vectors(pid_t thread, void *into, size_t bytes)

@@ -41,19 +41,28 @@ static void charge(struct box *box, const struct thread *thread)
         box->page, row->flags & CALL_POLLS ? barren_cost(thread, row->cost_ns) : row->cost_ns);
 }
 
-/* Lets the thread, whose call has ended, make a drawn number of steps in its own code: as if a
- * clock had interrupted it there, but at the same place in each run. Short ways are as likely as
- * long ones; half of them end between two statements of the program, where its assumptions are. */
-static enum turn_next stray(struct box *box, struct thread *thread, unsigned most_log)
+/* How far a thread goes behind the end of its call: short ways are as likely as long ones; half of
+ * them end between two statements of the program, where its assumptions are. */
+struct way {
+    int steps, returns;
+};
+
+static struct way draw_way(struct prng *from, unsigned most_log)
+{
+    const uint64_t most = UINT64_C(1) << prng_below(from, most_log + 1);
+    const int steps = (int)prng_below(from, most) + 1;
+    const int returns = (int)prng_below(from, STRAY_RETURNS) + 1;
+    const bool by_returns = prng_below(from, 2) == 0;
+    return by_returns ? (struct way){1 << most_log, returns} : (struct way){steps, INT32_MAX};
+}
+
+/* Lets the thread, whose call has ended, go on in its own code for this way: as if a clock had
+ * interrupted it there, but at the same place in each run. */
+static enum turn_next stray(struct box *box, struct thread *thread, struct way way)
 {
     int status;
-    const uint64_t most = UINT64_C(1) << prng_below(&box->strays, most_log + 1);
-    const int steps = (int)prng_below(&box->strays, most) + 1;
-    const int returns = (int)prng_below(&box->strays, STRAY_RETURNS) + 1;
-    const bool by_returns = prng_below(&box->strays, 2) == 0;
-    const enum loop_verdict verdict =
-        loop_step(thread->id, by_returns ? 1 << most_log : steps, by_returns ? returns : INT32_MAX,
-                  thread->process->program, &status, &box->result->steps);
+    const enum loop_verdict verdict = loop_step(
+        thread->id, way.steps, way.returns, thread->process->program, &status, &box->result->steps);
     if (verdict == LOOP_STOPPED) {
         thread->has_status = true;
         thread->status = status;
@@ -67,6 +76,16 @@ static enum turn_next stray(struct box *box, struct thread *thread, unsigned mos
     return TURN_IS_OVER;
 }
 
+static bool is_wanted(const struct box_options *options, uint64_t hold)
+{
+    for (size_t i = 0; options->holds != NULL && i < options->hold_count; i++) {
+        if (options->holds[i] == hold) {
+            return true;
+        }
+    }
+    return options->holds == NULL;
+}
+
 /* Seeds hold each thread back now and then, somewhere behind a call: often in the beginning, so
  * that a thread that makes few calls is held as well as one that makes many. */
 static enum turn_next go_on_or_stray(struct box *box, struct thread *thread)
@@ -74,10 +93,25 @@ static enum turn_next go_on_or_stray(struct box *box, struct thread *thread)
     if (!box->draws_holds || thread->calls < thread->held_at) {
         return GO_ON;
     }
-    thread->held_at =
-        thread->calls + 1 + prng_below(&box->holds, 2 * (HOLD_GAP + thread->calls / HOLD_GROWTH));
-    box->page->clock_ns += prng_below(&box->holds, box->options.hold_ns);
-    return stray(box, thread, STRAY_STEPS_LOG);
+    thread->held_at = thread->calls + 1 +
+                      prng_below(&thread->holds, 2 * (HOLD_GAP + thread->calls / HOLD_GROWTH));
+    const uint64_t held_ns = prng_below(&thread->holds, box->options.hold_ns);
+    const struct way way = draw_way(&thread->holds, STRAY_STEPS_LOG);
+    const uint64_t hold = box_hold((uint32_t)thread->number, thread->held++);
+    if (box->result->holds < BOX_HOLDS_MAX) {
+        box->result->hold[box->result->holds] = hold;
+    }
+    box->result->holds++;
+    if (!is_wanted(&box->options, hold)) {
+        return GO_ON;
+    }
+    box->page->clock_ns += held_ns;
+    timeline_hold(box, thread, held_ns);
+    const enum turn_next next = stray(box, thread, way);
+    if (box->options.tell_holds && !thread->has_status) {
+        report_hold(box, thread, box->result->held, sizeof(box->result->held));
+    }
+    return next;
 }
 
 /* Programs that calibrate their clock read it ten thousands of times; two of them would take turns
@@ -104,7 +138,8 @@ static enum turn_next after(struct box *box, struct thread *thread, enum call_ne
 {
     switch (next) {
     case CALL_WAITS:
-        thread->wait.seen = box->progress;
+        /* A connection that is under way may be there already, by the kernel's own doing. */
+        thread->wait.seen = thread->wait.kind == WAIT_DESCRIPTORS ? NEVER : box->progress;
         thread->state = THREAD_WAITS;
         thread->has_waited = true;
         return TURN_IS_OVER;
@@ -174,7 +209,7 @@ static enum turn_next on_call(struct box *box, struct thread *thread)
     if (box->page->clock_ns >= grant_ns && !thread->again) {
         if (reads_clock(thread->call.number) && is_at_same_site(thread)) {
             (void)begin_call(box, thread);
-            return stray(box, thread, FAIR_STEPS_LOG);
+            return stray(box, thread, draw_way(&box->strays, FAIR_STEPS_LOG));
         }
         thread->state = THREAD_AT_CALL;
         return TURN_IS_OVER;
@@ -204,7 +239,7 @@ static enum turn_next on_nothing(struct box *box, struct thread *thread)
         return GO_ON;
     }
     if (is_at_same_site(thread)) {
-        (void)stray(box, thread, FAIR_STEPS_LOG);
+        (void)stray(box, thread, draw_way(&box->strays, FAIR_STEPS_LOG));
     }
     thread->wait = (struct wait){.kind = WAIT_POLLS,
                                  .deadline_ns = box->page->clock_ns + thread->nap_ns,
@@ -319,6 +354,7 @@ static enum turn_next on_exec(struct box *box, struct thread *thread)
     }
     thread->id = process->pid;
     thread->clear_address = 0;
+    thread->is_named = false;
     process->restarts = 0;
     if (!box->has_begun) {
         box->has_begun = true;
@@ -418,10 +454,15 @@ void turn(struct box *box, struct thread *thread)
             break;
         }
         look.ticks = 0;
-        look.patience = status == EVENT_STOP ? look.patience : FIRST_LOOK;
+        if (status != EVENT_STOP) {
+            look.patience = FIRST_LOOK;
+            look.seldom = 0;
+        }
         next = on_status(box, thread, status);
     }
     barren_end(box, thread);
+    const uint64_t from_ns = thread->clock_ns;
     thread->clock_ns = box->page->clock_ns;
+    timeline_turn(box, thread, from_ns);
     box->running = NULL;
 }

@@ -4,16 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -46,18 +43,6 @@ static bool map_user(uid_t user, gid_t group)
     }
     snprintf(text, sizeof(text), "%u %u 1", user, user);
     return write_file("/proc/self/uid_map", text);
-}
-
-static bool raise_loopback(void)
-{
-    struct ifreq request = {.ifr_name = "lo"};
-    const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    request.ifr_flags = IFF_UP | IFF_RUNNING;
-    const bool done = any >= 0 && ioctl(any, SIOCSIFFLAGS, &request) == 0;
-    if (any >= 0) {
-        close(any);
-    }
-    return done;
 }
 
 static bool mount_memory(const char *where, const char *options)
@@ -138,7 +123,7 @@ static const char *put_up(const char *const *keep)
             return stand_ins[i].path;
         }
     }
-    if (!raise_loopback()) {
+    if (!loopback_raise()) {
         return "a network of its own";
     }
     if (sethostname("node0", 5) != 0) {

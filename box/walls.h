@@ -18,4 +18,7 @@
 int walls_run(const char *const *keep, int (*run)(void *), void *context, char *error,
               size_t error_bytes);
 
+/* loopback.c: the interface of a new network namespace. */
+bool loopback_raise(void);
+
 #endif

@@ -9,20 +9,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "tools/html.h"
 #include "tools/lab.h"
-
-static void lab_write_escaped(FILE *to, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        switch (*text) {
-        case '<': fputs("&lt;", to); break;
-        case '>': fputs("&gt;", to); break;
-        case '&': fputs("&amp;", to); break;
-        case '"': fputs("&quot;", to); break;
-        default: fputc(*text, to);
-        }
-    }
-}
 
 /* -- Figures ------------------------------------------------------------------------------------*/
 
@@ -67,7 +55,7 @@ static bool write_figures(FILE *to, const char *directory, const struct lab_run 
         lab_figure_name(run, &run->figures[i], name, sizeof(name));
         snprintf(path, sizeof(path), "%s/%s.svg", directory, name);
         fprintf(to, "<figure><figcaption>");
-        lab_write_escaped(to, run->figures[i].title);
+        html_write(to, run->figures[i].title);
         fprintf(to, " <a href=\"%s.csv\">CSV</a> <a href=\"%s.svg\">SVG</a></figcaption>\n", name,
                 name);
         if (!copy_drawing(to, path)) {
@@ -84,7 +72,7 @@ static bool write_figures(FILE *to, const char *directory, const struct lab_run 
 static void write_cell(FILE *to, const char *class, const char *text)
 {
     fprintf(to, "<td%s%s>", class[0] != '\0' ? " class=" : "", class);
-    lab_write_escaped(to, text);
+    html_write(to, text);
     fprintf(to, "</td>");
 }
 
@@ -131,7 +119,7 @@ static void write_rows(FILE *to, const struct lab_run *run)
         const struct lab_claim *claim = &run->experiment->claims[i];
         if (claim->not_reproduced != NULL) {
             fprintf(to, "<p class=missed>%s is not reproduced: ", claim->id);
-            lab_write_escaped(to, claim->not_reproduced);
+            html_write(to, claim->not_reproduced);
             fprintf(to, "</p>\n");
         }
     }
@@ -157,7 +145,7 @@ static void write_parameters(FILE *to, const struct lab_experiment *experiment)
         write_cell(to, "", parameter->unit);
         write_cell(to, "", parameter->what);
         fprintf(to, "<td>");
-        lab_write_escaped(to, parameter->source);
+        html_write(to, parameter->source);
         if (parameter->fitted != NULL) {
             fprintf(to, ", <b>fitted</b> to %s", parameter->fitted);
         }
@@ -295,13 +283,13 @@ static bool write_experiment(FILE *to, const char *directory, const struct lab_r
                              char *error, size_t error_bytes)
 {
     fprintf(to, "<h2 id=\"%s\">%s</h2><p>", run->experiment->name, run->experiment->name);
-    lab_write_escaped(to, run->experiment->what);
+    html_write(to, run->experiment->what);
     fprintf(to, ".</p><p class=note>");
-    lab_write_escaped(to, run->experiment->explains);
+    html_write(to, run->experiment->explains);
     fprintf(to, "</p>\n");
     if (run->failure[0] != '\0') {
         fprintf(to, "<p class=out>");
-        lab_write_escaped(to, run->failure);
+        html_write(to, run->failure);
         fprintf(to, "</p>\n");
     }
     write_rows(to, run);
@@ -315,11 +303,11 @@ static bool write_experiment(FILE *to, const char *directory, const struct lab_r
 static void write_document(FILE *to, const struct lab_document *document)
 {
     fprintf(to, "<h1>");
-    lab_write_escaped(to, document->title);
+    html_write(to, document->title);
     fprintf(to, "</h1>\n");
     if (document->note != NULL) {
         fprintf(to, "<p>");
-        lab_write_escaped(to, document->note);
+        html_write(to, document->note);
         fprintf(to, "</p>\n");
     }
     if (document->others == NULL) {
@@ -328,7 +316,7 @@ static void write_document(FILE *to, const struct lab_document *document)
     fprintf(to, "<p class=note>Sources that are not the document's own sections:");
     for (const char *const *other = document->others; *other != NULL; other++) {
         fprintf(to, "<br>");
-        lab_write_escaped(to, *other);
+        html_write(to, *other);
     }
     fprintf(to, "</p>\n");
 }

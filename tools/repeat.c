@@ -4,8 +4,6 @@
  */
 #include "tools/repeat.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
 #include <regex.h>
 #include <sched.h>
@@ -50,8 +48,13 @@ static void print_help(void)
         "                         hold (a thread is held back for up to 50 us, anywhere), ties "
         "(of\n"
         "                         two threads that are due at one time, which is the first)\n"
-        "  -o, --output DIR       files of the run: out and err with virtual times, calls, "
-        "run.json\n"
+        "  --shrink               leave out of a seed that fails (of --seeds: the first) what its\n"
+        "                         failure does not need, and tell where threads have to be held\n"
+        "                         back for it\n"
+        "  --holds NAMES          hold threads back these times only, named by --shrink: 2.0,2.7\n"
+        "  -o, --output DIR       files of the run: a page (index.html), what was written when, "
+        "calls,\n"
+        "                         a timeline\n"
         "  --memory               the digest has all memory that processes leave behind\n"
         "  --every-call           stop every call, also those for the time: the same run, slower\n"
         "  --tick MICROSECONDS    how often to look at a thread that makes no calls, in time of "
@@ -81,6 +84,9 @@ static int repeat_once(const struct repeat *repeat)
         repeat_say_end(result, end, sizeof(end));
         fprintf(stderr, "nonic: %s, at %.9f s\n%s", end, seconds, result->report);
     }
+    if (result->held[0] != '\0') {
+        fprintf(stderr, "nonic: these were held back:\n%s", result->held);
+    }
     fprintf(
         stderr,
         "nonic: virtual %.9f s, seed %llu, %d process%s, %llu calls, digest %016llx, %s%s\n",
@@ -88,73 +94,14 @@ static int repeat_once(const struct repeat *repeat)
         result->processes == 1 ? "" : "es", (unsigned long long)result->calls,
         (unsigned long long)result->digest,
         result->unrepeatable[0] == '\0' ? "repeatable" : "NOT REPEATABLE: ", result->unrepeatable);
+    if (repeat->directory != NULL) {
+        fprintf(stderr, "nonic: %s/index.html tells what happened\n", repeat->directory);
+    }
     if (run->matched[0] != '\0') {
         fprintf(stderr, "nonic: the run failed, for it wrote: %s\n", run->matched);
         return 1;
     }
     return repeat_status(result);
-}
-
-static bool parse_time(const char *text, uint64_t *ns)
-{
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"min", 6e10}};
-    char *end;
-    const double number = strtod(text, &end);
-    for (size_t i = 0; i < COUNT_OF(units); i++) {
-        if (end != text && number > 0 && number * units[i].ns < 1e18 &&
-            strcmp(end, units[i].unit) == 0) {
-            *ns = (uint64_t)(number * units[i].ns);
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool parse_number(const char *text, uint64_t *number)
-{
-    char *end;
-    errno = 0;
-    *number = strtoull(text, &end, 10);
-    return isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0;
-}
-
-static bool parse_range(const char *text, uint64_t *first, uint64_t *last)
-{
-    char part[64];
-    const char *dots = strstr(text, "..");
-    if (dots == NULL || (size_t)(dots - text) >= sizeof(part)) {
-        return false;
-    }
-    snprintf(part, sizeof(part), "%.*s", (int)(dots - text), text);
-    return parse_number(part, first) && parse_number(dots + 2, last) && *first <= *last;
-}
-
-static bool has_word(const char *words, const char *word)
-{
-    const char *found = words == NULL ? NULL : strstr(words, word);
-    return found != NULL;
-}
-
-static bool parse_without(struct repeat *repeat, const char *words)
-{
-    for (const char *word = words; *word != '\0';
-         word += strcspn(word, ","), word += *word == ',') {
-        const size_t bytes = strcspn(word, ",");
-        const bool is_known = (bytes == 6 && strncmp(word, "jitter", 6) == 0) ||
-                              (bytes == 4 && strncmp(word, "hold", 4) == 0) ||
-                              (bytes == 4 && strncmp(word, "ties", 4) == 0);
-        if (!is_known) {
-            return false;
-        }
-    }
-    repeat->without = words;
-    repeat->box.jitter = has_word(words, "jitter") ? 0 : repeat->box.jitter;
-    repeat->box.hold_ns = has_word(words, "hold") ? 0 : repeat->box.hold_ns;
-    repeat->box.no_ties = has_word(words, "ties");
-    return true;
 }
 
 /* False: the value is none of this option; standard error says so. */
@@ -185,6 +132,8 @@ static bool take_option(struct repeat *repeat, int option, const char *value)
         is_right = parse_time(value, &repeat->box.until_ns), valid = "a time such as 10s or 5ms";
         break;
     case 'w': is_right = parse_without(repeat, value), valid = "jitter, hold, ties"; break;
+    case 'H': is_right = parse_holds(repeat, value), valid = "names such as 2.0,2.7"; break;
+    case 'k': repeat->shrinks = true; break;
     case 'o': repeat->directory = value; break;
     case 'm': repeat->box.memory = true; break;
     case 'e': repeat->box.reference = true; break;
@@ -219,6 +168,8 @@ static int parse_options(int argc, char **argv, struct repeat *repeat)
                                             {"jobs", required_argument, NULL, 'j'},
                                             {"until", required_argument, NULL, 't'},
                                             {"without", required_argument, NULL, 'w'},
+                                            {"holds", required_argument, NULL, 'H'},
+                                            {"shrink", no_argument, NULL, 'k'},
                                             {"output", required_argument, NULL, 'o'},
                                             {"memory", no_argument, NULL, 'm'},
                                             {"every-call", no_argument, NULL, 'e'},
@@ -275,42 +226,10 @@ static int command_repeat(int argc, char **argv)
     if (status != 0) {
         return status < 0 ? 0 : status;
     }
-    return repeat.last != 0 ? repeat_many(&repeat) : repeat_once(&repeat);
-}
-
-static int command_replay(int argc, char **argv)
-{
-    struct repeat repeat = {0};
-    uint64_t digest;
-    char error[1000];
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        printf("usage: nonic replay DIR\n\nMakes the run again whose files 'nonic repeat --output "
-               "DIR' wrote: with its\n"
-               "command, folder, environment and seed. Says whether it is the same one.\n\n"
-               "Exit status: the program's; 3: it is another run.\n");
-        return 0;
+    if (repeat.last != 0) {
+        return repeat_many(&repeat);
     }
-    if (argc != 2) {
-        fprintf(stderr, "nonic: which run? usage: nonic replay DIR\n");
-        return EXIT_USAGE;
-    }
-    if (!record_read(argv[1], &repeat, &digest)) {
-        return EXIT_USAGE;
-    }
-    struct repeat_run *run = repeat_runs(1);
-    const struct box_result *result = &run->result;
-    if (!repeat_run(&repeat, repeat.box.seed, false, run, error, sizeof(error))) {
-        fprintf(stderr, "nonic: %s\n", error);
-        return 1;
-    }
-    if (result->end != BOX_ENDED) {
-        fputs(result->report, stderr);
-    }
-    const bool is_same = result->digest == digest;
-    fprintf(stderr, "nonic: virtual %.9f s, digest %016llx: %s\n", (double)result->virtual_ns / 1e9,
-            (unsigned long long)result->digest,
-            is_same ? "the same run" : "ANOTHER run than the recorded one");
-    return is_same ? repeat_status(result) : EXIT_UNREPEATABLE;
+    return repeat.shrinks ? repeat_shrink(&repeat, repeat.box.seed) : repeat_once(&repeat);
 }
 
 int main(int argc, char **argv)

@@ -13,8 +13,6 @@
 #include "base/check.h"
 #include "tools/repeat.h"
 
-#define WROTE "it wrote: "
-
 enum {
     KINDS_MAX = 64,
     END_BYTES = 500,
@@ -38,7 +36,7 @@ struct many {
     struct job *jobs;
     struct kind kind[KINDS_MAX];
     int kinds;
-    uint64_t next, done, failed;
+    uint64_t next, done, failed, first_failure;
     time_t began;
     bool is_terminal, stops;
 };
@@ -77,39 +75,13 @@ static void show_failure(const struct many *many, const struct job *job, const s
     fflush(stdout);
 }
 
-/* Lines that differ in numbers alone are of one kind. */
-static bool is_same_kind(const char *one, const char *other)
-{
-    static const char digits[] = "0123456789";
-    if (strncmp(one, WROTE, strlen(WROTE)) != 0) {
-        return strcmp(one, other) == 0;
-    }
-    while (*one != '\0' && *other != '\0') {
-        const size_t of_one = strspn(one, digits), of_other = strspn(other, digits);
-        if ((of_one == 0) != (of_other == 0) || (of_one == 0 && *one != *other)) {
-            return false;
-        }
-        one += of_one == 0 ? 1 : of_one;
-        other += of_other == 0 ? 1 : of_other;
-    }
-    return *one == *other;
-}
-
 static void note_end(struct many *many, const struct job *job)
 {
     char end[END_BYTES];
-    const struct box_result *result = &job->run->result;
-    const bool is_matched = job->run->matched[0] != '\0';
-    const bool is_failure = repeat_status(result) != 0 || is_matched;
+    const bool is_failure = repeat_has_failed(job->run);
     int i = 0;
-    if (is_matched) {
-        snprintf(end, sizeof(end), WROTE "%s", job->run->matched);
-    } else if (result->end == BOX_ENDED && result->unrepeatable[0] != '\0') {
-        snprintf(end, sizeof(end), "not repeatable: %s", result->unrepeatable);
-    } else {
-        repeat_say_end(result, end, sizeof(end));
-    }
-    while (i < many->kinds && !is_same_kind(many->kind[i].end, end)) {
+    repeat_kind(job->run, end, sizeof(end));
+    while (i < many->kinds && !repeat_is_same_kind(many->kind[i].end, end)) {
         i++;
     }
     /* All further kinds count for the last one. */
@@ -127,8 +99,11 @@ static void note_end(struct many *many, const struct job *job)
     kind->count++;
     many->done++;
     many->failed += is_failure;
-    many->stops =
-        many->stops || (is_failure && many->repeat->until_failure) || result->end == BOX_FAILED;
+    many->stops = many->stops || (is_failure && many->repeat->until_failure) ||
+                  job->run->result.end == BOX_FAILED;
+    if (is_failure && many->failed == 1) {
+        many->first_failure = job->seed;
+    }
 }
 
 static void show_progress(const struct many *many)
@@ -189,6 +164,9 @@ int repeat_many(const struct repeat *repeat)
     for (int i = 0; i < many->kinds; i++) {
         printf("%8llu  %s (the first: seed %llu)\n", (unsigned long long)many->kind[i].count,
                many->kind[i].end, (unsigned long long)many->kind[i].seed);
+    }
+    if (many->failed != 0 && repeat->shrinks) {
+        return repeat_shrink(repeat, many->first_failure);
     }
     return many->failed != 0;
 }

@@ -25,6 +25,15 @@ static json_t *texts(char **from, int count)
     return array;
 }
 
+static json_t *numbers(const uint64_t *from, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(array, json_integer((json_int_t)from[i]));
+    }
+    return array;
+}
+
 static json_t *number(uint64_t value)
 {
     return json_integer((json_int_t)value);
@@ -33,7 +42,7 @@ static json_t *number(uint64_t value)
 bool record_write(const struct repeat *repeat, const char *directory, uint64_t seed,
                   const struct box_result *result)
 {
-    static const char *const ends[] = {"ended", "deadlock", "late", "stopped", "failed"};
+    static const char *const ends[] = {"ended", "deadlock", "late", "halted", "stopped", "failed"};
     char path[PATH_MAX], here[PATH_MAX], digest[20];
     const struct box_options *box = &repeat->box;
     snprintf(path, sizeof(path), "%srun.json", directory);
@@ -45,6 +54,9 @@ bool record_write(const struct repeat *repeat, const char *directory, uint64_t s
     json_object_set_new(run, "seed", number(seed));
     json_object_set_new(run, "jitter", number(box->jitter));
     json_object_set_new(run, "hold_ns", number(box->hold_ns));
+    if (box->holds != NULL) {
+        json_object_set_new(run, "holds", numbers(box->holds, box->hold_count));
+    }
     json_object_set_new(run, "until_ns", number(box->until_ns));
     json_object_set_new(run, "no_ties", json_boolean(box->no_ties));
     json_object_set_new(run, "memory", json_boolean(box->memory));
@@ -73,6 +85,18 @@ static char **texts_of(const json_t *array, int *count)
     for (size_t i = 0; i < json_array_size(array); i++) {
         const char *text = json_string_value(json_array_get(array, i));
         into[(*count)++] = strdup(text == NULL ? "" : text);
+    }
+    return into;
+}
+
+/* NULL: there is no such array. */
+static uint64_t *numbers_of(const json_t *array, size_t *count)
+{
+    *count = json_array_size(array);
+    uint64_t *into = array == NULL ? NULL : calloc(*count + 1, sizeof(*into));
+    CHECK(array == NULL || into != NULL);
+    for (size_t i = 0; i < *count; i++) {
+        into[i] = (uint64_t)json_integer_value(json_array_get(array, i));
     }
     return into;
 }
@@ -108,6 +132,7 @@ bool record_read(const char *directory, struct repeat *repeat, uint64_t *digest)
                                        .until_ns = number_of(run, "until_ns"),
                                        .no_ties = json_is_true(json_object_get(run, "no_ties")),
                                        .memory = json_is_true(json_object_get(run, "memory"))};
+    repeat->box.holds = numbers_of(json_object_get(run, "holds"), &repeat->box.hold_count);
     json_decref(run);
     return true;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/box_page.h"
+#include "drivers/live/live_account.h"
 #include "drivers/live/live_cm.h"
 #include "drivers/live/live_explain.h"
 #include "drivers/live/live_internal.h"
@@ -140,8 +141,12 @@ static bool make_nic(struct live *live, char *error, size_t error_bytes)
     }
     live->nic_memory_bytes = bytes;
     live->nic = nic_init(&mine, random_seed(), live->nic_memory);
-    page_tell_nic(getauxval(AT_SYSINFO_EHDR), getpid(), nic_counters(live->nic)->values,
-                  COUNTER_COUNT);
+    page_tell_nic(getauxval(AT_SYSINFO_EHDR),
+                  &(struct box_nic){.process = getpid(),
+                                    .counters = COUNTER_COUNT,
+                                    .address = (uintptr_t)nic_counters(live->nic)->values,
+                                    .account = (uintptr_t)live_account,
+                                    .nic = (uintptr_t)live});
     return true;
 }
 
@@ -385,6 +390,7 @@ void live_close(struct live *live)
     address_release(&live->addresses);
     unwatch(live);
     if (live->nic_memory != NULL) {
+        page_forget_nic(getauxval(AT_SYSINFO_EHDR), getpid(), live);
         munmap(live->nic_memory, live->nic_memory_bytes);
     }
     lock_destroy(&live->lock);

@@ -9,10 +9,10 @@ _nonic_options() {
     run) echo --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
         --fault=fault --strict --stats --help ;;
     repeat) echo --seed=number --seeds=word --until-failure --fails-if=word --jobs=number --until=word \
-        --without=jitter,hold,ties -o=directory --output=directory --memory --every-call --tick=number \
+        --without=jitter,hold,ties --shrink --holds=word -o=directory --output=directory --memory --every-call --tick=number \
         --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
         --fault=fault --strict --stats --help ;;
-    replay) echo --help ;;
+    replay) echo --gdb=word --help ;;
     info) echo --json --wire=auto,udp,shm --device=interface --paths=number --help ;;
     stat) echo --json --all --connections --watch=number --help ;;
     'lab list') echo --json ;;
