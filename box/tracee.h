@@ -32,9 +32,9 @@ bool tracee_wait(pid_t thread, int *status);
  * stands again afterwards. Returns the call's result, or -ESRCH if the thread is gone. */
 int64_t tracee_call(pid_t thread, long number, const uint64_t arguments[6]);
 
-/* Lets a stopped thread call a function of its program, with `arguments`; the stack below `stack` is
- * the function's. For a thread that is not to run on: a call of the kernel that it is in is given
- * up. Its registers are as before. False: it did not return, within a second. */
+/* Lets a stopped thread call a function of its program, with `arguments`; the stack below `stack`
+ * is the function's. The thread is not to run on afterwards: a call of the kernel that it is in is
+ * given up. Its registers are as before. False: it did not return, within a second. */
 bool tracee_run(pid_t thread, uint64_t function, const uint64_t arguments[4], uint64_t stack,
                 uint64_t *result);
 

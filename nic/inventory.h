@@ -33,7 +33,7 @@ const struct nic_av *nic_each_datagram(const struct nic *nic, struct nic_datagra
 struct nic_account {
     uint32_t sends;       /* Posted, and not complete. */
     uint32_t receives;    /* Posted, and not used; those of its shared queue, if it has one. */
-    uint32_t completions; /* Of its completion queues: the program has not taken them. */
+    uint32_t completions; /* In its completion queues: the program has not taken them. */
     bool has_receives;    /* It can have any. */
     bool is_armed;        /* The next completion of a receive is an event. */
 };
