@@ -27,11 +27,6 @@ static void set_deadline(const struct box *box, struct thread *thread, bool has_
     }
 }
 
-static void set_deadline_ms(const struct box *box, struct thread *thread, int ms)
-{
-    set_deadline(box, thread, ms >= 0, (uint64_t)(ms < 0 ? 0 : ms) * 1000000);
-}
-
 static void set_deadline_timespec(const struct box *box, struct thread *thread, uint64_t address)
 {
     struct timespec time = {0};
@@ -56,28 +51,38 @@ static enum call_next with_register(struct thread *thread, int argument, uint64_
     return CALL_KERNEL;
 }
 
+/* The kernel gets a time-out of zero in the place of the program's, which is this argument. */
+static enum call_next with_ms(const struct box *box, struct thread *thread, int argument)
+{
+    const int ms = (int)thread->call.argument[argument];
+    set_deadline(box, thread, ms >= 0, (uint64_t)(ms < 0 ? 0 : ms) * 1000000);
+    return with_register(thread, argument, 0);
+}
+
+static enum call_next with_timespec(const struct box *box, struct thread *thread, int argument)
+{
+    set_deadline_timespec(box, thread, thread->call.argument[argument]);
+    return with_register(thread, argument, zero_address);
+}
+
 ENTER(enter_poll)
 {
-    set_deadline_ms(box, thread, (int)thread->call.argument[2]);
-    return with_register(thread, 2, 0);
+    return with_ms(box, thread, 2);
 }
 
 ENTER(enter_ppoll)
 {
-    set_deadline_timespec(box, thread, thread->call.argument[2]);
-    return with_register(thread, 2, zero_address);
+    return with_timespec(box, thread, 2);
 }
 
 ENTER(enter_epoll_wait)
 {
-    set_deadline_ms(box, thread, (int)thread->call.argument[3]);
-    return with_register(thread, 3, 0);
+    return with_ms(box, thread, 3);
 }
 
 ENTER(enter_epoll_pwait2)
 {
-    set_deadline_timespec(box, thread, thread->call.argument[3]);
-    return with_register(thread, 3, zero_address);
+    return with_timespec(box, thread, 3);
 }
 
 static size_t set_bytes(const struct thread *thread)

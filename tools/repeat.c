@@ -18,7 +18,6 @@
 enum {
     JITTER_DEFAULT = 300, /* thousandths */
     HOLD_NS_DEFAULT = 50000,
-    KEEP_MAX = 256,          /* paths of a command line that may be in /tmp */
     FIRST_RUN_OPTION = 1000, /* options of `nonic run` */
 };
 
@@ -26,7 +25,7 @@ static void print_help(void)
 {
     printf(
         "usage: nonic repeat [OPTIONS] [--] PROGRAM [ARGS...]\n"
-        "       nonic replay DIR\n\n"
+        "       nonic replay [--gdb [THREAD@]TIME] DIR\n\n"
         "Runs an unmodified program, and all that it starts, on nonic in virtual time: one thread "
         "of\n"
         "all of them at a time, with clocks, random numbers, process numbers and ports of the "
@@ -71,13 +70,11 @@ static void print_help(void)
 
 static int repeat_once(const struct repeat *repeat)
 {
-    char error[1000];
-    struct repeat_run *run = repeat_runs(1);
-    const struct box_result *result = &run->result;
-    if (!repeat_run(repeat, repeat->box.seed, false, run, error, sizeof(error))) {
-        fprintf(stderr, "nonic: %s\n", error);
+    const struct repeat_run *run = repeat_or_say(repeat, repeat->box.seed, false);
+    if (run == NULL) {
         return 1;
     }
+    const struct box_result *result = &run->result;
     const double seconds = (double)result->virtual_ns / 1e9;
     if (result->end != BOX_ENDED) {
         char end[500];

@@ -47,6 +47,9 @@ struct repeat_run *repeat_runs(size_t count);
 bool repeat_run(const struct repeat *repeat, uint64_t seed, bool quiet, struct repeat_run *run,
                 char *error, size_t error_bytes);
 
+/* Likewise; NULL: standard error says why there was none. */
+struct repeat_run *repeat_or_say(const struct repeat *repeat, uint64_t seed, bool quiet);
+
 /* The runs of --seeds. Returns the exit status. */
 int repeat_many(const struct repeat *repeat);
 

@@ -40,13 +40,11 @@ static bool parse_halt(const char *text, struct box_options *box)
 
 static int replay(struct repeat *repeat, uint64_t digest)
 {
-    char error[1000];
-    struct repeat_run *run = repeat_runs(1);
-    const struct box_result *result = &run->result;
-    if (!repeat_run(repeat, repeat->box.seed, false, run, error, sizeof(error))) {
-        fprintf(stderr, "nonic: %s\n", error);
+    const struct repeat_run *run = repeat_or_say(repeat, repeat->box.seed, false);
+    if (run == NULL) {
         return 1;
     }
+    const struct box_result *result = &run->result;
     if (result->end == BOX_HALTED) {
         return 0;
     }

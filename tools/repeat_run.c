@@ -136,3 +136,14 @@ bool repeat_run(const struct repeat *repeat, uint64_t seed, bool quiet, struct r
     snprintf(error, error_bytes, "%s", result->error);
     return result->end != BOX_FAILED;
 }
+
+struct repeat_run *repeat_or_say(const struct repeat *repeat, uint64_t seed, bool quiet)
+{
+    char error[1000];
+    struct repeat_run *run = repeat_runs(1);
+    if (repeat_run(repeat, seed, quiet, run, error, sizeof(error))) {
+        return run;
+    }
+    fprintf(stderr, "nonic: %s\n", error);
+    return NULL;
+}

@@ -146,12 +146,11 @@ static void show(struct shrink *shrink)
 
 int repeat_shrink(const struct repeat *repeat, uint64_t seed)
 {
-    struct shrink shrink = {.repeat = *repeat, .seed = seed, .run = repeat_runs(1)};
-    char error[1000];
+    struct shrink shrink = {.repeat = *repeat, .seed = seed};
     shrink.is_terminal = isatty(STDERR_FILENO);
     shrink.repeat.directory = NULL;
-    if (!repeat_run(&shrink.repeat, seed, true, shrink.run, error, sizeof(error))) {
-        fprintf(stderr, "nonic: %s\n", error);
+    shrink.run = repeat_or_say(&shrink.repeat, seed, true);
+    if (shrink.run == NULL) {
         return 1;
     }
     if (!repeat_has_failed(shrink.run)) {
