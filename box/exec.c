@@ -127,6 +127,7 @@ void exec_prepare(struct box *box, struct thread *thread)
     if (!tracee_registers(thread->id, &at)) {
         return;
     }
+    timers_forget(box, thread->process->pid, false);
     unmap_kernels(thread->id);
     processor_clock_replace_all(thread->process);
     find_program(thread->process);

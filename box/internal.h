@@ -130,11 +130,21 @@ struct thread {
     unsigned idles;        /* how often it went on since, only because a time was over */
 };
 
+enum timer_kind {
+    TIMER_NONE,
+    TIMER_ALARM,
+    TIMER_DESCRIPTOR,
+    TIMER_POSIX
+};
+
 struct timer {
-    bool is_used;
+    enum timer_kind kind;
     pid_t process;
-    int signal;     /* 0: a descriptor becomes readable */
-    int descriptor; /* ours; -1: none */
+    int descriptor; /* TIMER_DESCRIPTOR: ours, which becomes readable */
+    int number;     /* TIMER_POSIX: the program's, */
+    int signal;     /* its signal (0: none), */
+    pid_t thread;   /* the thread that gets it (0: any of the process), */
+    uint64_t value; /* and what it carries */
     uint64_t next_ns, period_ns;
 };
 
@@ -272,6 +282,8 @@ void signals_judge(struct box *box);
 /* timers.c */
 uint64_t timers_next(const struct box *box);
 void timers_run(struct box *box);
+/* The process ended, or became another program, which keeps its alarm. */
+void timers_forget(struct box *box, pid_t process, bool with_alarm);
 
 /* entropy.c */
 void entropy_fill(struct box *box, void *into, size_t bytes);

@@ -83,6 +83,7 @@ static void process_ended(struct box *box, struct process *process, int status)
         box->has_first_ended = true;
         box->result->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
+    timers_forget(box, process->pid, true);
     close(process->descriptor);
     process->descriptor = -1;
     for (int i = 0; i < box->threads; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * timers - what a program asked to be told at a time: by a signal (alarm, setitimer) or by a
- * descriptor (timerfd, which is an eventfd of ours).
+ * timers - what a program asked to be told at a time: by a signal (alarm, setitimer, POSIX timers)
+ * or by a descriptor (timerfd, which is an eventfd of ours).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,24 +21,37 @@ uint64_t timers_next(const struct box *box)
     uint64_t next = NEVER;
     for (int i = 0; i < BOX_TIMERS_MAX; i++) {
         const struct timer *timer = &box->timer[i];
-        next = timer->is_used && timer->next_ns < next ? timer->next_ns : next;
+        next = timer->kind != TIMER_NONE && timer->next_ns < next ? timer->next_ns : next;
     }
     return next;
+}
+
+/* As the kernel says it: with the program's own word. */
+static void send_signal(const struct timer *timer)
+{
+    siginfo_t info = {.si_signo = timer->signal, .si_code = SI_TIMER};
+    info.si_value.sival_ptr = (void *)(uintptr_t)timer->value;
+    if (timer->thread != 0) {
+        syscall(SYS_rt_tgsigqueueinfo, timer->process, timer->thread, timer->signal, &info);
+    } else if (timer->signal != 0) {
+        syscall(SYS_rt_sigqueueinfo, timer->process, timer->signal, &info);
+    }
 }
 
 static void fire(struct box *box, struct timer *timer)
 {
     const uint64_t one = 1;
-    if (timer->signal == 0) {
-        (void)!write(timer->descriptor, &one, sizeof(one));
-    } else if (process_find(box, timer->process) != NULL) {
-        kill(timer->process, timer->signal);
-        box->has_signals = true;
-    }
     timer->next_ns = timer->period_ns == 0 ? NEVER : timer->next_ns + timer->period_ns;
-    if (timer->signal != 0 && timer->next_ns == NEVER) {
-        timer->is_used = false;
+    switch (timer->kind) {
+    case TIMER_NONE: return;
+    case TIMER_DESCRIPTOR: (void)!write(timer->descriptor, &one, sizeof(one)); break;
+    case TIMER_POSIX: send_signal(timer); break;
+    case TIMER_ALARM:
+        kill(timer->process, SIGALRM);
+        timer->kind = timer->next_ns == NEVER ? TIMER_NONE : TIMER_ALARM;
+        break;
     }
+    box->has_signals |= timer->descriptor < 0;
     box->progress++;
 }
 
@@ -46,7 +59,7 @@ void timers_run(struct box *box)
 {
     for (int i = 0; i < BOX_TIMERS_MAX; i++) {
         struct timer *timer = &box->timer[i];
-        if (timer->is_used && timer->next_ns <= box->now_ns) {
+        if (timer->kind != TIMER_NONE && timer->next_ns <= box->now_ns) {
             fire(box, timer);
         }
     }
@@ -55,12 +68,35 @@ void timers_run(struct box *box)
     }
 }
 
-static struct timer *unused(struct box *box)
+void timers_forget(struct box *box, pid_t process, bool with_alarm)
 {
     for (int i = 0; i < BOX_TIMERS_MAX; i++) {
-        if (!box->timer[i].is_used) {
-            box->timer[i] = (struct timer){.is_used = true, .next_ns = NEVER, .descriptor = -1};
+        struct timer *timer = &box->timer[i];
+        if (timer->process == process &&
+            (timer->kind == TIMER_POSIX || (timer->kind == TIMER_ALARM && with_alarm))) {
+            timer->kind = TIMER_NONE;
+        }
+    }
+}
+
+static struct timer *new_timer(struct box *box, enum timer_kind kind, pid_t process)
+{
+    for (int i = 0; i < BOX_TIMERS_MAX; i++) {
+        if (box->timer[i].kind == TIMER_NONE) {
+            box->timer[i] = (struct timer){
+                .kind = kind, .process = process, .next_ns = NEVER, .descriptor = -1};
             return &box->timer[i];
+        }
+    }
+    return NULL;
+}
+
+static struct timer *find(struct box *box, enum timer_kind kind, pid_t process, int number)
+{
+    for (int i = 0; i < BOX_TIMERS_MAX; i++) {
+        struct timer *timer = &box->timer[i];
+        if (timer->kind == kind && timer->process == process && timer->number == number) {
+            return timer;
         }
     }
     return NULL;
@@ -68,20 +104,14 @@ static struct timer *unused(struct box *box)
 
 static struct timer *alarm_of(struct box *box, pid_t process)
 {
-    for (int i = 0; i < BOX_TIMERS_MAX; i++) {
-        struct timer *timer = &box->timer[i];
-        if (timer->is_used && timer->signal == SIGALRM && timer->process == process) {
-            return timer;
-        }
-    }
-    return NULL;
+    return find(box, TIMER_ALARM, process, 0);
 }
 
 static struct timer *timer_of(struct box *box, const struct thread *thread, int descriptor)
 {
     for (int i = 0; i < BOX_TIMERS_MAX; i++) {
         struct timer *timer = &box->timer[i];
-        if (timer->is_used && timer->signal == 0 &&
+        if (timer->kind == TIMER_DESCRIPTOR &&
             syscall(SYS_kcmp, getpid(), thread->process->pid, KCMP_FILE, timer->descriptor,
                     descriptor) == 0) {
             return timer;
@@ -105,7 +135,8 @@ ENTER(enter_timerfd_create)
 
 LEAVE(leave_timerfd_create)
 {
-    struct timer *timer = *result >= 0 ? unused(box) : NULL;
+    struct timer *timer =
+        *result >= 0 ? new_timer(box, TIMER_DESCRIPTOR, thread->process->pid) : NULL;
     if (timer != NULL) {
         timer->descriptor = descriptor_borrow(thread, (int)*result);
         fcntl(timer->descriptor, F_SETFD, FD_CLOEXEC);
@@ -152,28 +183,45 @@ static uint64_t due_ns(const struct box *box, uint64_t ns, bool is_absolute)
     return ns > begins ? ns - begins : 0;
 }
 
-ENTER(enter_timerfd_settime)
+/* Of timerfd_settime and timer_settime, whose arguments are the same. */
+static int64_t set_timer(struct box *box, const struct thread *thread, struct timer *timer)
 {
     const uint64_t *argument = thread->call.argument;
     struct itimerspec setting;
-    uint64_t old;
-    struct timer *timer = timer_of(box, thread, (int)argument[0]);
-    if (timer == NULL) {
-        return CALL_KERNEL;
-    }
     if (!tracee_read(thread->id, argument[2], &setting, sizeof(setting))) {
-        turn_answer(thread, -EFAULT);
-        return CALL_ANSWERED;
+        return -EFAULT;
+    }
+    if ((uint64_t)setting.it_value.tv_nsec >= 1000000000 || setting.it_value.tv_sec < 0 ||
+        (uint64_t)setting.it_interval.tv_nsec >= 1000000000 || setting.it_interval.tv_sec < 0) {
+        return -EINVAL;
     }
     write_setting(box, thread, timer, argument[3]);
-    const int flags = fcntl(timer->descriptor, F_GETFL);
-    fcntl(timer->descriptor, F_SETFL, flags | O_NONBLOCK);
-    (void)!read(timer->descriptor, &old, sizeof(old));
-    fcntl(timer->descriptor, F_SETFL, flags);
     const uint64_t ns = ns_of(&setting.it_value);
     timer->next_ns = ns == 0 ? NEVER : due_ns(box, ns, (argument[1] & TFD_TIMER_ABSTIME) != 0);
     timer->period_ns = ns_of(&setting.it_interval);
-    turn_answer(thread, 0);
+    return 0;
+}
+
+static void drain(int descriptor)
+{
+    uint64_t old;
+    const int flags = fcntl(descriptor, F_GETFL);
+    fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+    (void)!read(descriptor, &old, sizeof(old));
+    fcntl(descriptor, F_SETFL, flags);
+}
+
+ENTER(enter_timerfd_settime)
+{
+    struct timer *timer = timer_of(box, thread, (int)thread->call.argument[0]);
+    if (timer == NULL) {
+        return CALL_KERNEL;
+    }
+    const int64_t result = set_timer(box, thread, timer);
+    if (result == 0) {
+        drain(timer->descriptor);
+    }
+    turn_answer(thread, result);
     return CALL_ANSWERED;
 }
 
@@ -197,17 +245,14 @@ static void set_alarm(struct box *box, const struct thread *thread, uint64_t ns,
 {
     struct timer *timer = alarm_of(box, thread->process->pid);
     if (timer == NULL && ns != 0) {
-        timer = unused(box);
+        timer = new_timer(box, TIMER_ALARM, thread->process->pid);
     }
     if (timer == NULL) {
         return;
     }
-    *timer = (struct timer){.is_used = ns != 0,
-                            .process = thread->process->pid,
-                            .signal = SIGALRM,
-                            .descriptor = -1,
-                            .next_ns = box->page->clock_ns + ns,
-                            .period_ns = period_ns};
+    timer->kind = ns != 0 ? TIMER_ALARM : TIMER_NONE;
+    timer->next_ns = box->page->clock_ns + ns;
+    timer->period_ns = period_ns;
 }
 
 ENTER(enter_getitimer)
@@ -254,5 +299,87 @@ ENTER(enter_alarm)
     const uint64_t left = left_ns(box, alarm_of(box, thread->process->pid));
     set_alarm(box, thread, thread->call.argument[0] * 1000000000, 0);
     turn_answer(thread, (int64_t)((left + 999999999) / 1000000000));
+    return CALL_ANSWERED;
+}
+
+static struct timer *posix_timer(struct box *box, const struct thread *thread)
+{
+    return find(box, TIMER_POSIX, thread->process->pid, (int)thread->call.argument[0]);
+}
+
+/* glibc's SIGEV_THREAD is a thread of its own that awaits the signal: SIGEV_THREAD_ID. */
+static int64_t create(struct box *box, const struct thread *thread)
+{
+    const uint64_t *argument = thread->call.argument;
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
+    int number = 0;
+    if (argument[1] != 0 && !tracee_read(thread->id, argument[1], &event, sizeof(event))) {
+        return -EFAULT;
+    }
+    if (event.sigev_notify != SIGEV_NONE && (event.sigev_signo < 1 || event.sigev_signo > 64)) {
+        return -EINVAL;
+    }
+    while (find(box, TIMER_POSIX, thread->process->pid, number) != NULL) {
+        number++;
+    }
+    struct timer *timer = new_timer(box, TIMER_POSIX, thread->process->pid);
+    if (timer == NULL) {
+        return -EAGAIN;
+    }
+    timer->number = number;
+    timer->signal = event.sigev_notify == SIGEV_NONE ? 0 : event.sigev_signo;
+    timer->thread = event.sigev_notify == SIGEV_THREAD_ID ? event._sigev_un._tid : 0;
+    timer->value = argument[1] == 0 ? (uint64_t)number : (uintptr_t)event.sigev_value.sival_ptr;
+    if (!tracee_write(thread->id, argument[2], &number, sizeof(number))) {
+        timer->kind = TIMER_NONE;
+        return -EFAULT;
+    }
+    return 0;
+}
+
+ENTER(enter_timer_create)
+{
+    if (thread->call.argument[0] == CLOCK_PROCESS_CPUTIME_ID ||
+        thread->call.argument[0] == CLOCK_THREAD_CPUTIME_ID) {
+        box_doubt(box, "timer_create of processor time is not offered: thread %d got ENOSYS",
+                  thread->number);
+        turn_answer(thread, -ENOSYS);
+    } else {
+        turn_answer(thread, create(box, thread));
+    }
+    return CALL_ANSWERED;
+}
+
+ENTER(enter_timer_settime)
+{
+    struct timer *timer = posix_timer(box, thread);
+    turn_answer(thread, timer == NULL ? -EINVAL : set_timer(box, thread, timer));
+    return CALL_ANSWERED;
+}
+
+ENTER(enter_timer_gettime)
+{
+    const struct timer *timer = posix_timer(box, thread);
+    if (timer != NULL) {
+        write_setting(box, thread, timer, thread->call.argument[1]);
+    }
+    turn_answer(thread, timer == NULL ? -EINVAL : 0);
+    return CALL_ANSWERED;
+}
+
+/* A signal is never late in virtual time. */
+ENTER(enter_timer_getoverrun)
+{
+    turn_answer(thread, posix_timer(box, thread) == NULL ? -EINVAL : 0);
+    return CALL_ANSWERED;
+}
+
+ENTER(enter_timer_delete)
+{
+    struct timer *timer = posix_timer(box, thread);
+    if (timer != NULL) {
+        timer->kind = TIMER_NONE;
+    }
+    turn_answer(thread, timer == NULL ? -EINVAL : 0);
     return CALL_ANSWERED;
 }

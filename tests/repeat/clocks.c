@@ -7,6 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +69,52 @@ static void read_all(void)
     agree("times", (uint64_t)clock() * 1000, clock_ns(CLOCK_PROCESS_CPUTIME_ID), 2 * MS);
 }
 
+static void expect(bool is_so, const char *what)
+{
+    if (!is_so) {
+        puts(what);
+        exit(1);
+    }
+}
+
+static void post(union sigval value)
+{
+    sem_post(value.sival_ptr);
+}
+
+/* A POSIX timer is over three times, and says whose it is: by a signal, or in a thread. */
+static void wait_by_posix_timer(bool by_thread)
+{
+    const struct itimerspec rest = {{0, 2000000}, {0, 1000000}};
+    struct itimerspec left;
+    siginfo_t info;
+    timer_t timer;
+    sem_t over;
+    sigset_t set;
+    struct sigevent event = {.sigev_notify = by_thread ? SIGEV_THREAD : SIGEV_SIGNAL,
+                             .sigev_signo = SIGUSR1,
+                             .sigev_value = {.sival_ptr = &over}};
+    if (by_thread) {
+        event.sigev_notify_function = post;
+    }
+    sem_init(&over, 0, 0);
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    expect(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0, "no POSIX timer");
+    expect(timer_settime(timer, 0, &rest, NULL) == 0 && timer_gettime(timer, &left) == 0 &&
+               left.it_value.tv_nsec > 900000 && left.it_interval.tv_nsec == 2000000,
+           "a POSIX timer is not set");
+    for (int i = 0; i < 3; i++) {
+        expect(by_thread ? sem_wait(&over) == 0
+                         : sigwaitinfo(&set, &info) == SIGUSR1 && info.si_code == SI_TIMER &&
+                               info.si_value.sival_ptr == &over,
+               "a POSIX timer is not over, or is another one");
+    }
+    expect(timer_getoverrun(timer) == 0 && timer_delete(timer) == 0, "a POSIX timer is late");
+    expect(syscall(SYS_timer_delete, 77) == -1 && errno == EINVAL, "a timer that nobody made");
+}
+
 /* Each lets 5 ms go by. */
 static void wait_by(int way)
 {
@@ -86,6 +136,8 @@ static void wait_by(int way)
             exit(1);
         }
         break;
+    case 6: wait_by_posix_timer(false); break;
+    case 7: wait_by_posix_timer(true); break;
     default: usleep(5000); break;
     }
     close(timer);
@@ -96,7 +148,7 @@ int main(void)
 {
     const uint64_t began = clock_ns(CLOCK_MONOTONIC), ticks = __rdtsc();
     uint64_t last = began;
-    for (int way = 0; way < 7; way++) {
+    for (int way = 0; way < 9; way++) {
         read_all();
         wait_by(way);
         const uint64_t now = clock_ns(CLOCK_MONOTONIC);
