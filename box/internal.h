@@ -222,7 +222,6 @@ struct thread *thread_find(struct box *box, pid_t id);
 struct process *process_new(pid_t pid, pid_t parent);
 /* The child gets what fork leaves to it. */
 void process_inherit(struct process *child, const struct process *parent);
-struct process *process_find(struct box *box, pid_t pid);
 /* It has ended; `status` is waitpid's. */
 void thread_ended(struct box *box, struct thread *thread, int status);
 /* Waits until all threads of the process have ended. */

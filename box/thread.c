@@ -66,16 +66,6 @@ struct thread *thread_find(struct box *box, pid_t id)
     return NULL;
 }
 
-struct process *process_find(struct box *box, pid_t pid)
-{
-    for (int i = box->threads; i-- > 0;) {
-        if (box->thread[i]->process->pid == pid && box->thread[i]->state != THREAD_GONE) {
-            return box->thread[i]->process;
-        }
-    }
-    return NULL;
-}
-
 static void process_ended(struct box *box, struct process *process, int status)
 {
     box->page->digest = page_mixed(box->page->digest, (uint64_t)status);

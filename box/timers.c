@@ -183,7 +183,7 @@ static uint64_t due_ns(const struct box *box, uint64_t ns, bool is_absolute)
     return ns > begins ? ns - begins : 0;
 }
 
-/* Of timerfd_settime and timer_settime, whose arguments are the same. */
+/* timerfd_settime and timer_settime: their arguments are the same. */
 static int64_t set_timer(struct box *box, const struct thread *thread, struct timer *timer)
 {
     const uint64_t *argument = thread->call.argument;
