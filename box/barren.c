@@ -9,12 +9,15 @@
  * NIC counts a packet and the thread does nothing else. So a hang comes to its timers, and to its
  * report.
  */
+#include <sys/syscall.h>
+
 #include "box/internal.h"
 
 enum {
     BARREN_READS = 100000, /* clocks that are read in vain, before costs grow */
     READS_TO_DOUBLE = 4000,
-    READS_OF_CALL = 400, /* the worth of a call that finds nothing */
+    READS_OF_CALL = 400, /* the worth of a call that finds nothing, */
+    READS_OF_YIELD = 40, /* of one that lets others go first */
     DOUBLINGS_MAX =
         13, /* A clock costs 0.2 ms then; nonic takes a poller for one up to 1 ms for 16 rounds. */
     GRANT_NS = 1000000, /* between two looks at a thread that only reads clocks, */
@@ -76,7 +79,7 @@ void barren_end(struct box *box, struct thread *thread)
 
 void barren_found_nothing(struct thread *thread)
 {
-    thread->barren += READS_OF_CALL;
+    thread->barren += thread->call.number == SYS_sched_yield ? READS_OF_YIELD : READS_OF_CALL;
 }
 
 void barren_over(struct box *box, struct thread *thread)
