@@ -226,6 +226,25 @@ static void test_bad(void **state)
     assert_int_equal(counters()->bad, 1);
 }
 
+/* FER-137: one that was cut on its way goes over the line as short as it is, and is told. */
+static void test_cut(void **state)
+{
+    (void)state;
+    for (uint32_t bytes = 1; bytes < 70; bytes++) {
+        set_up();
+        rest(1);
+        assert_true(push(contents, bytes, true));
+        assert_true(push(contents, 300, false));
+        for (uint32_t i = 0; i < 100; i++) {
+            const struct xgmii_word word = driven();
+            edge(&word);
+        }
+        expect_frame(contents, 300);
+        expect_no_frame();
+        expect_rules(bytes < 60 ? HDL_RUNT : HDL_FCS);
+    }
+}
+
 /* -- Rules --------------------------------------------------------------------------------------*/
 
 static void put(uint8_t octet, bool control)
@@ -484,6 +503,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lengths), cmocka_unit_test(test_rate),
         cmocka_unit_test(test_times),   cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_cut),     cmocka_unit_test(test_cut),
         cmocka_unit_test(test_rules),   cmocka_unit_test(test_limits),
         cmocka_unit_test(test_stray),   cmocka_unit_test(test_noise),
         cmocka_unit_test(test_reset),   cmocka_unit_test(test_room),

@@ -284,7 +284,7 @@ static int32_t deficit_here(const struct xgmii_encoder *encoder)
 static void start(struct xgmii_encoder *encoder, const struct xgmii_frame *frame)
 {
     const int32_t deficit = deficit_here(encoder);
-    CHECK(frame->octets >= XGMII_FRAME_OCTETS_MIN - XGMII_FCS_OCTETS);
+    CHECK(frame->octets >= (frame->bad ? 1 : XGMII_FRAME_OCTETS_MIN - XGMII_FCS_OCTETS));
     const uint32_t fcs = fcs_of(frame->data, frame->octets);
     store_le32(encoder->fcs, frame->bad ? ~fcs : fcs);
     encoder->deficit = deficit > 0 ? (uint32_t)deficit : 0;

@@ -110,7 +110,7 @@ void xgmii_decode(struct xgmii_decoder *decoder, const struct xgmii_word *word,
 
 struct xgmii_frame {
     const uint8_t *data;
-    uint32_t octets; /* Without FCS, at least 60. */
+    uint32_t octets; /* Without FCS, at least 60; of a bad one that was cut, at least 1. */
     bool bad;        /* Its FCS is made wrong. */
 };
 
