@@ -339,8 +339,8 @@ static int64_t create(struct box *box, const struct thread *thread)
 
 ENTER(enter_timer_create)
 {
-    if (thread->call.argument[0] == CLOCK_PROCESS_CPUTIME_ID ||
-        thread->call.argument[0] == CLOCK_THREAD_CPUTIME_ID) {
+    const clockid_t clock = (clockid_t)thread->call.argument[0]; /* below 0: another process's */
+    if (clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID || clock < 0) {
         box_doubt(box, "timer_create of processor time is not offered: thread %d got ENOSYS",
                   thread->number);
         turn_answer(thread, -ENOSYS);
@@ -367,7 +367,7 @@ ENTER(enter_timer_gettime)
     return CALL_ANSWERED;
 }
 
-/* A signal is never late in virtual time. */
+/* Signals that come while one is pending are not counted. */
 ENTER(enter_timer_getoverrun)
 {
     turn_answer(thread, posix_timer(box, thread) == NULL ? -EINVAL : 0);
