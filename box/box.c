@@ -224,6 +224,7 @@ static void finish(struct box *box)
     ticks_end();
     output_end(box);
     timeline_close(box);
+    code_files_close(box);
     result->digest = box->page->digest;
     result->virtual_ns = box->now_ns > box->page->clock_ns ? box->now_ns : box->page->clock_ns;
     result->answered = box->page->clock_reads;
@@ -252,6 +253,7 @@ void box_run(const struct box_options *options, int (*start)(void *), void *cont
         snprintf(path, sizeof(path), "%scalls", options->directory);
         box.calls = fopen(path, "we");
         timeline_open(&box, options->directory);
+        code_files_open(&box, options->directory);
     }
     if (!start_first(&box, start, context)) {
         fail(&box, "the first process");

@@ -16,6 +16,9 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+/* One of the files of a run: the paths of the files whose code ran, a line each. */
+#define BOX_CODE_FILES "code-files"
+
 enum {
     BOX_HOLDS_MAX = 4096,
 };

@@ -129,7 +129,7 @@ void exec_prepare(struct box *box, struct thread *thread)
     }
     timers_forget(box, thread->process->pid, false);
     unmap_kernels(thread->id);
-    processor_clock_replace_all(thread->process);
+    processor_clock_replace_all(box, thread->process);
     find_program(thread->process);
     patch_auxiliary(box, thread, at.rsp);
     if (!map_file(thread->id, at.rsp, FILES_FOLDER "page", BOX_PAGE_ADDRESS, BOX_PAGE_BYTES,

@@ -180,7 +180,9 @@ struct box {
     bool has_begun;   /* A program was started: calls count. */
     bool has_signals; /* Somebody may have got one: waits are judged by it. */
     int output[2];    /* what programs write: ends of pipes */
-    FILE *output_file[2], *calls, *timeline;
+    FILE *output_file[2], *calls, *timeline, *code_files;
+    char **code_file; /* the paths in it */
+    size_t code_file_count;
     unsigned events; /* in the timeline */
     char line[2][1000];
     size_t line_bytes[2];
@@ -241,7 +243,7 @@ bool turn_found_nothing(const struct thread *thread, int64_t result);
 void turn_called(struct box *box, struct thread *thread, int64_t result);
 
 /* processor_clock.c: all code that the process has asks the box. */
-void processor_clock_replace_all(struct process *process);
+void processor_clock_replace_all(struct box *box, struct process *process);
 /* The thread got a signal: if it read the clock, it is answered. */
 bool processor_clock_answer(struct box *box, struct thread *thread, bool is_replacement);
 
@@ -271,6 +273,12 @@ void descriptor_return(struct thread *thread);
 void descriptors_watch(struct thread *thread, const struct pollfd *wanted, int count);
 bool descriptors_ready(struct thread *thread);
 void descriptors_forget(struct thread *thread);
+
+/* code_files.c: without a folder for files of the run these do nothing. */
+void code_files_open(struct box *box, const char *directory);
+void code_files_close(struct box *box);
+void code_file_note(struct box *box, const char *path);
+void code_file_note_descriptor(struct box *box, const struct process *process, int descriptor);
 
 /* signals.c */
 /* A signal that the thread would take now under this mask of blocked ones; 0: none. */

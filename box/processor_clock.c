@@ -91,9 +91,9 @@ static void processor_clock_replace(struct process *process, uint64_t from, uint
     }
 }
 
-void processor_clock_replace_all(struct process *process)
+void processor_clock_replace_all(struct box *box, struct process *process)
 {
-    char line[600];
+    char line[700];
     process->clock_codes = 0;
     snprintf(line, sizeof(line), "/proc/%d/maps", (int)process->pid);
     FILE *file = fopen(line, "re");
@@ -103,6 +103,8 @@ void processor_clock_replace_all(struct process *process)
         if (sscanf(line, "%lx-%lx %7s", &from, &to, rights) == 3 && rights[2] == 'x' &&
             from < BOX_PAGE_ADDRESS) {
             processor_clock_replace(process, from, to);
+            line[strcspn(line, "\n")] = '\0';
+            code_file_note(box, line + strcspn(line, "/"));
         }
     }
     if (file != NULL) {
@@ -153,8 +155,8 @@ ENTER(enter_mmap)
 
 LEAVE(leave_mmap)
 {
-    (void)box;
     if ((uint64_t)*result < (uint64_t)-4095) {
+        code_file_note_descriptor(box, thread->process, (int)thread->call.argument[4]);
         processor_clock_replace(thread->process, (uint64_t)*result,
                                 (uint64_t)*result + thread->call.argument[1]);
     }

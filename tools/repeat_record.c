@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "tools/repeat.h"
+#include "tools/repeat_code.h"
 
 extern char **environ;
 
@@ -67,6 +68,7 @@ bool record_write(const struct repeat *repeat, const char *directory, uint64_t s
     json_object_set_new(run, "digest", json_string(digest));
     json_object_set_new(run, "unrepeatable", json_string(result->unrepeatable));
     json_object_set_new(run, "report", json_string(result->report));
+    json_object_set_new(run, "code", repeat_code_files(directory));
     const bool done = json_dump_file(run, path, JSON_INDENT(1)) == 0;
     json_decref(run);
     return done;
@@ -133,6 +135,7 @@ bool record_read(const char *directory, struct repeat *repeat, uint64_t *digest)
                                        .no_ties = json_is_true(json_object_get(run, "no_ties")),
                                        .memory = json_is_true(json_object_get(run, "memory"))};
     repeat->box.holds = numbers_of(json_object_get(run, "holds"), &repeat->box.hold_count);
+    repeat_tell_other_code(json_object_get(run, "code"));
     json_decref(run);
     return true;
 }
