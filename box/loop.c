@@ -99,10 +99,15 @@ static int find_period(struct stepper *s, enum step *last)
     return 0;
 }
 
+/* What an instruction both reads and writes, as it was before the first that does. */
+struct change {
+    struct loop_word word;
+    int step;
+};
+
 struct round {
     registers state[LOOP_STEPS_MAX + 1];
-    struct loop_word
-        changed[LOOP_STEPS_MAX]; /* what was both read and written, as it was in the beginning */
+    struct change change[LOOP_STEPS_MAX]; /* by step */
     int steps, changes;
 };
 
@@ -120,28 +125,29 @@ static bool watch(struct loop *loop, const struct access_word *word)
     return true;
 }
 
-/* The word as it is when the round first changes it. */
-static bool keep_value(const struct stepper *s, const struct access_word *word, struct round *round)
+static bool keep_value(const struct stepper *s, const struct access_word *word, int step,
+                       struct round *round)
 {
     for (int i = 0; i < round->changes; i++) {
-        if (round->changed[i].address == word->address && round->changed[i].bytes == word->bytes) {
+        const struct loop_word *kept = &round->change[i].word;
+        if (kept->address == word->address && kept->bytes == word->bytes) {
             return true;
         }
     }
     if (round->changes == LOOP_STEPS_MAX) {
         return false;
     }
-    struct loop_word *changed = &round->changed[round->changes++];
-    *changed = (struct loop_word){.address = word->address, .bytes = word->bytes};
-    return tracee_read(s->thread, word->address, changed->value, word->bytes);
+    struct change *change = &round->change[round->changes++];
+    change->word = (struct loop_word){.address = word->address, .bytes = word->bytes};
+    change->step = step;
+    return tracee_read(s->thread, word->address, change->word.value, word->bytes);
 }
 
-/* Notes the words of the instruction at `at`; false: a loop that waits may not have it. */
-static bool note_words(const struct stepper *s, const registers *at, struct round *round,
-                       struct loop *loop)
+/* Notes the words of the instruction of this step; false: a loop that waits may not have it. */
+static bool note_words(const struct stepper *s, int step, struct round *round, struct loop *loop)
 {
     struct access access;
-    if (!fetch(s, at, &access) || !access.known) {
+    if (!fetch(s, &round->state[step], &access) || !access.known) {
         return false;
     }
     for (int i = 0; i < access.words; i++) {
@@ -149,7 +155,7 @@ static bool note_words(const struct stepper *s, const registers *at, struct roun
         if (word->read && !watch(loop, word)) {
             return false;
         }
-        if (word->read && word->written && !keep_value(s, word, round)) {
+        if (word->read && word->written && !keep_value(s, word, step, round)) {
             return false;
         }
     }
@@ -162,7 +168,7 @@ static bool record(struct stepper *s, struct round *round, struct loop *loop, en
     loop->words = 0;
     round->state[0] = s->at;
     for (int i = 0; i < round->steps; i++) {
-        if (!note_words(s, &round->state[i], round, loop)) {
+        if (!note_words(s, i, round, loop)) {
             *last = STEP_DONE;
             return false;
         }
@@ -175,19 +181,25 @@ static bool record(struct stepper *s, struct round *round, struct loop *loop, en
     return compare(&round->state[0], &s->at) == 0;
 }
 
+static bool has_value(pid_t thread, const struct loop_word *word)
+{
+    uint8_t now[ACCESS_BYTES_MAX];
+    return tracee_read(thread, word->address, now, word->bytes) &&
+           memcmp(now, word->value, word->bytes) == 0;
+}
+
 static bool repeats(struct stepper *s, const struct round *round, enum step *last)
 {
+    const struct change *change = round->change;
+    const struct change *const end = change + round->changes;
     for (int i = 0; i < round->steps; i++) {
+        for (; change < end && change->step == i; change++) {
+            if (!has_value(s->thread, &change->word)) {
+                return false;
+            }
+        }
         *last = step(s);
         if (*last != STEP_DONE || compare(&s->at, &round->state[i + 1]) != 0) {
-            return false;
-        }
-    }
-    for (int i = 0; i < round->changes; i++) {
-        uint8_t now[ACCESS_BYTES_MAX];
-        const struct loop_word *was = &round->changed[i];
-        if (!tracee_read(s->thread, was->address, now, was->bytes) ||
-            memcmp(now, was->value, was->bytes) != 0) {
             return false;
         }
     }
@@ -345,10 +357,7 @@ enum loop_verdict loop_prove(pid_t thread, struct loop *loop, int *status, uint6
 bool loop_is_over(pid_t thread, const struct loop *loop)
 {
     for (int i = 0; i < loop->words; i++) {
-        uint8_t now[ACCESS_BYTES_MAX];
-        const struct loop_word *word = &loop->word[i];
-        if (!tracee_read(thread, word->address, now, word->bytes) ||
-            memcmp(now, word->value, word->bytes) != 0) {
+        if (!has_value(thread, &loop->word[i])) {
             return true;
         }
     }
