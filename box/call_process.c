@@ -55,6 +55,9 @@ ENTER(enter_wait4)
 LEAVE(leave_wait4)
 {
     const bool waits = *result == 0 && !(thread->call.argument[2] & WNOHANG);
+    if (*result > 0) {
+        usage_write(box, thread, thread->call.argument[3]);
+    }
     return waits ? wait_for_progress(box, thread) : CALL_ANSWERED;
 }
 
@@ -68,13 +71,14 @@ LEAVE(leave_waitid)
 {
     siginfo_t info = {0};
     const uint64_t *argument = thread->call.argument;
-    if (*result != 0 || (argument[3] & WNOHANG)) {
-        return CALL_ANSWERED;
-    }
-    const bool is_found = argument[2] != 0 &&
+    const bool is_found = *result == 0 && argument[2] != 0 &&
                           tracee_read(thread->id, argument[2], &info, sizeof(info)) &&
                           info.si_pid != 0;
-    return is_found ? CALL_ANSWERED : wait_for_progress(box, thread);
+    if (is_found) {
+        usage_write(box, thread, argument[4]);
+    }
+    return is_found || *result != 0 || (argument[3] & WNOHANG) ? CALL_ANSWERED
+                                                               : wait_for_progress(box, thread);
 }
 
 ENTER(enter_exit)
@@ -215,6 +219,12 @@ ENTER(enter_sigtimedwait)
 LEAVE(leave_sigtimedwait)
 {
     uint64_t set = 0;
+    siginfo_t info;
+    if (*result == SIGCHLD && thread->call.argument[1] != 0 &&
+        tracee_read(thread->id, thread->call.argument[1], &info, sizeof(info))) {
+        signal_clear_usage(&info);
+        tracee_write(thread->id, thread->call.argument[1], &info, sizeof(info));
+    }
     if (*result != -EAGAIN || thread->first_deadline_ns <= box->page->clock_ns) {
         return CALL_ANSWERED;
     }

@@ -102,14 +102,21 @@ ENTER(enter_sched_yield)
 }
 
 /* The rest tells how much of this machine was used. */
-LEAVE(leave_getrusage)
+void usage_write(const struct box *box, const struct thread *thread, uint64_t to)
 {
     struct rusage usage = {.ru_maxrss = 65536};
     const uint64_t ns = box->page->clock_ns;
     usage.ru_utime =
         (struct timeval){(time_t)(ns / 1000000000), (suseconds_t)(ns % 1000000000 / 1000)};
+    if (to != 0) {
+        tracee_write(thread->id, to, &usage, sizeof(usage));
+    }
+}
+
+LEAVE(leave_getrusage)
+{
     if (*result == 0) {
-        tracee_write(thread->id, thread->call.argument[1], &usage, sizeof(usage));
+        usage_write(box, thread, thread->call.argument[1]);
     }
     return CALL_ANSWERED;
 }

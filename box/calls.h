@@ -54,6 +54,8 @@ ENTER(enter_nanosleep);
 ENTER(enter_clock_nanosleep);
 ENTER(enter_sched_yield);
 LEAVE(leave_getrusage);
+/* A struct rusage at this address of the program; 0: none. */
+void usage_write(const struct box *box, const struct thread *thread, uint64_t to);
 LEAVE(leave_times);
 LEAVE(leave_sysinfo);
 ENTER(enter_timerfd_create);

@@ -60,6 +60,14 @@ int signal_pending(const struct thread *thread, bool with_mask, uint64_t mask, b
     return signal;
 }
 
+void signal_clear_usage(siginfo_t *info)
+{
+    if (info->si_code > 0) {
+        info->si_utime = 0;
+        info->si_stime = 0;
+    }
+}
+
 static bool pending_of_set(const struct thread *thread)
 {
     struct masks masks = {0};

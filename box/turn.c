@@ -379,6 +379,11 @@ static enum turn_next on_signal(struct box *box, struct thread *thread, int sign
         processor_clock_answer(box, thread, signal == SIGILL)) {
         return box->page->clock_ns < clock_grant(thread) ? GO_ON : TURN_IS_OVER;
     }
+    siginfo_t info;
+    if (signal == SIGCHLD && ptrace(PTRACE_GETSIGINFO, thread->id, NULL, &info) == 0) {
+        signal_clear_usage(&info);
+        ptrace(PTRACE_SETSIGINFO, thread->id, NULL, &info);
+    }
     box->page->digest = page_mixed(box->page->digest, (uint64_t)signal);
     thread->signal = signal;
     return GO_ON;
