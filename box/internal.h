@@ -284,7 +284,7 @@ void code_file_note_descriptor(struct box *box, const struct process *process, i
 /* signals.c */
 /* A signal that the thread would take now under this mask of blocked ones; 0: none. */
 int signal_pending(const struct thread *thread, bool with_mask, uint64_t mask, bool *restarts);
-/* What is told of a child that ended says how much of this machine it used. */
+/* The news of a child that ended says how much of this machine it used: no more. */
 void signal_clear_usage(siginfo_t *info);
 /* Ends the waits of threads for which signals have come. */
 void signals_judge(struct box *box);

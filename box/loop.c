@@ -99,7 +99,7 @@ static int find_period(struct stepper *s, enum step *last)
     return 0;
 }
 
-/* What an instruction both reads and writes, as it was before the first that does. */
+/* A word that an instruction both reads and writes, as it was before the first that does. */
 struct change {
     struct loop_word word;
     int step;
