@@ -11,7 +11,7 @@
 
 void code_files_open(struct box *box, const char *directory)
 {
-    char path[600];
+    char path[4096];
     snprintf(path, sizeof(path), "%s" BOX_CODE_FILES, directory);
     box->code_files = fopen(path, "we");
 }

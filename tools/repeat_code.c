@@ -26,7 +26,7 @@ static bool digest_of(const char *path, char *text, size_t bytes)
 {
     struct stat about;
     uint64_t digest = 0;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) {
         return false;
     }
@@ -55,7 +55,7 @@ json_t *repeat_code_files(const char *directory)
     while (file != NULL && fgets(path, sizeof(path), file) != NULL) {
         path[strcspn(path, "\n")] = '\0';
         if (digest_of(path, text, sizeof(text))) {
-            json_object_set_new_nocheck(found, path, json_string(text));
+            json_object_set_new(found, path, json_string(text));
         }
     }
     if (file != NULL) {
@@ -74,10 +74,12 @@ void repeat_tell_other_code(const json_t *recorded)
     int others = 0;
     json_object_foreach(files, path, then)
     {
+        const char *recorded_digest = json_string_value(then);
         char now[20] = "";
         /* A run has a /tmp of its own, which is gone. */
         if (strncmp(path, "/tmp/", 5) == 0 ||
-            (digest_of(path, now, sizeof(now)) && strcmp(now, json_string_value(then)) == 0)) {
+            (digest_of(path, now, sizeof(now)) && recorded_digest != NULL &&
+             strcmp(now, recorded_digest) == 0)) {
             continue;
         }
         if (others++ < TOLD_MAX) {

@@ -113,6 +113,11 @@ static void wait_by_posix_timer(bool by_thread)
     }
     expect(timer_getoverrun(timer) == 0 && timer_delete(timer) == 0, "a POSIX timer is late");
     expect(syscall(SYS_timer_delete, 77) == -1 && errno == EINVAL, "a timer that nobody made");
+    expect(timer_create(99, NULL, &timer) == -1 && errno == EINVAL, "a clock that there is not");
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event._sigev_un._tid = getppid();
+    expect(syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer) == -1 && errno == EINVAL,
+           "a thread of another process");
 }
 
 /* Each lets 5 ms go by. */

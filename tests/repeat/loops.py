@@ -62,7 +62,7 @@ int main(void)
 
 
 def statement(dice):
-    """It leaves a, b and c as the words and a, b, c before it say, and memory as it was before the loop's last two rounds."""
+    """One that may stand in both loops: two rounds of the loop that waits leave memory as it was."""
     one, other = dice.sample('abc', 2)
     number, index = dice.randrange(1, 1 << 32), dice.randrange(8)
     return dice.choice([
