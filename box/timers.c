@@ -316,9 +316,9 @@ static int64_t create(struct box *box, const struct thread *thread)
     if (argument[1] != 0 && !tracee_read(thread->id, argument[1], &event, sizeof(event))) {
         return -EFAULT;
     }
-    const bool has_thread = event.sigev_notify == SIGEV_THREAD_ID;
-    const struct thread *target = has_thread ? thread_find(box, event._sigev_un._tid) : thread;
-    if (argument[0] > CLOCK_TAI || target == NULL || target->process != thread->process ||
+    const pid_t target = event.sigev_notify == SIGEV_THREAD_ID ? event._sigev_un._tid : 0;
+    if (argument[0] > CLOCK_TAI ||
+        (target != 0 && syscall(SYS_tgkill, thread->process->pid, target, 0) != 0) ||
         (event.sigev_notify != SIGEV_NONE && (event.sigev_signo < 1 || event.sigev_signo > 64))) {
         return -EINVAL;
     }
@@ -331,7 +331,7 @@ static int64_t create(struct box *box, const struct thread *thread)
     }
     timer->number = number;
     timer->signal = event.sigev_notify == SIGEV_NONE ? 0 : event.sigev_signo;
-    timer->thread = has_thread ? target->id : 0;
+    timer->thread = target;
     timer->value = argument[1] == 0 ? (uint64_t)number : (uintptr_t)event.sigev_value.sival_ptr;
     if (!tracee_write(thread->id, argument[2], &number, sizeof(number))) {
         timer->kind = TIMER_NONE;
