@@ -24,6 +24,7 @@ void habit_check(const struct habit *habit)
     CHECK(habit->posts.holds <= HABIT_HOLDS_MAX + 1);
     CHECK(habit->rounds_without_time <= HABIT_ROUNDS_PER_TIME);
     CHECK(habit->posts.waiting == 0 || habit->posts.waiting < habit->batch);
+    CHECK(habit->reaps <= HABIT_REAPS_PER_ROUND);
     CHECK(habit->rounds_without_udp < HABIT_ROUNDS_PER_UDP);
 }
 

@@ -36,6 +36,8 @@
 /* Rounds that bring packets between two looks at timers. A program that was stopped finds that all
  * timers have run out, but first reads the packets that came meanwhile. */
 #define HABIT_ROUNDS_PER_TIME 64
+/* Polls of a driving program that find completions, without a round of the NIC. */
+#define HABIT_REAPS_PER_ROUND 8
 /* Rounds of a busy thread between two looks at UDP sockets that no peer is known to use. */
 #define HABIT_ROUNDS_PER_UDP 16
 
@@ -66,8 +68,11 @@
 #define HABIT_FETCH_BYTES_LONE   HABIT_READ_WAITS_BYTES
 #define HABIT_SMALL_READS_MAX    4
 
-/* How often the thread looks whether the program still polls, and how many rounds in between are
- * polling: a program that polls once a millisecond leaves the work to the thread. */
+/* The thread looks whether the program still polls: first after HABIT_LOOK_NS_FIRST, because many
+ * programs poll their queue a few times and their memory from then on, then each HABIT_LOOK_NS. A
+ * program that makes less than HABIT_ROUNDS_OF_POLLER rounds meanwhile leaves the work to the
+ * thread. */
+#define HABIT_LOOK_NS_FIRST    50000
 #define HABIT_LOOK_NS          1000000
 #define HABIT_ROUNDS_OF_POLLER 16
 /* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost
@@ -91,6 +96,7 @@ struct habit {
     uint8_t driver;            /* enum habit_driver. */
     bool polled_since_flush;   /* A program's round came after its last posting. */
     bool deferred;             /* The last round received, and left sending to the next round. */
+    uint32_t reaps;            /* Polls that found completions since the last round. */
     uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
     uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
     uint32_t polls_to_believe; /* After this number of them we believe that the program polls. */
@@ -151,9 +157,18 @@ static inline void habit_note_reaped(struct habit *habit)
     habit->direct.unpolled = 0;
 }
 
+/* Completions of requests that are done directly, in a peer's memory, come without a round. True:
+ * there were many, and nobody else looks for packets meanwhile. */
+static inline bool habit_wants_round(struct habit *habit)
+{
+    INVARIANTS(habit_check(habit));
+    return habit->driver == HABIT_POLLED && ++habit->reaps >= HABIT_REAPS_PER_ROUND;
+}
+
 /* The same, with a round of receiving and sending. */
 static inline void habit_note_round(struct habit *habit)
 {
+    habit->reaps = 0;
     habit->direct.unpolled = 0;
     habit->polled_since_flush = true;
 }
@@ -346,10 +361,13 @@ enum habit_fetch habit_fetches(const struct habit *habit, bool more, uint32_t by
 /* A round of the thread, with or without a peer over UDP: does it look at UDP sockets? */
 bool habit_looks_at_udp(struct habit *habit, bool used);
 
-/* The rounds that programs made between two looks of the thread: do they still poll? */
-static inline bool habit_is_polling(uint64_t rounds)
+/* Between two looks of the thread, which are `look_ns` apart, programs made `rounds`, and the
+ * thread that drives ran for `ran_ns`: do they still poll? A thread that runs and makes no round
+ * does not. Others may have the processor of one that does not run: only a long look tells. */
+static inline bool habit_is_polling(uint64_t look_ns, uint64_t rounds, uint64_t ran_ns)
 {
-    return rounds >= HABIT_ROUNDS_OF_POLLER;
+    return look_ns < HABIT_LOOK_NS ? rounds > 0 || ran_ns < look_ns / 2
+                                   : rounds >= HABIT_ROUNDS_OF_POLLER;
 }
 
 /* Has no packet come since `last_packet`, for longer than HABIT_LINGER_NS? Then the thread

@@ -379,8 +379,28 @@ static void test_naps(void **state)
     assert_true(habit_rests((struct instant){20008}, (struct instant){7}));
     assert_false(habit_looks_up((struct instant){10000006}, (struct instant){7}));
     assert_true(habit_looks_up((struct instant){10000007}, (struct instant){7}));
-    assert_false(habit_is_polling(15));
-    assert_true(habit_is_polling(16));
+    assert_false(habit_is_polling(HABIT_LOOK_NS, 15, 0));
+    assert_true(habit_is_polling(HABIT_LOOK_NS, 16, HABIT_LOOK_NS));
+    assert_false(habit_is_polling(HABIT_LOOK_NS_FIRST, 0, HABIT_LOOK_NS_FIRST / 2));
+    assert_true(habit_is_polling(HABIT_LOOK_NS_FIRST, 0, HABIT_LOOK_NS_FIRST / 2 - 1));
+    assert_true(habit_is_polling(HABIT_LOOK_NS_FIRST, 1, HABIT_LOOK_NS_FIRST));
+}
+
+/* A program whose polls all find completions makes a round now and then, if it drives. */
+static void test_rounds_of_reapers(void **state)
+{
+    (void)state;
+    struct habit habit = after((struct step[]){{'f', 32}, {'\0', 0}}, 32);
+    for (int i = 0; i < 100; i++) {
+        assert_false(habit_wants_round(&habit));
+    }
+    habit_drive(&habit);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 1; i <= HABIT_REAPS_PER_ROUND; i++) {
+            assert_int_equal(habit_wants_round(&habit), i == HABIT_REAPS_PER_ROUND);
+        }
+        habit_note_round(&habit);
+    }
 }
 
 int main(void)
@@ -400,6 +420,7 @@ int main(void)
         cmocka_unit_test(test_what_is_placed),
         cmocka_unit_test(test_how_much_at_a_time),
         cmocka_unit_test(test_naps),
+        cmocka_unit_test(test_rounds_of_reapers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

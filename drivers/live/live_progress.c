@@ -145,6 +145,7 @@ static void take_over_from_thread(struct live *live)
 {
     INVARIANTS(CHECK(live->habit.driver == HABIT_WATCHED));
     habit_drive(&live->habit);
+    live->thread.poller = clock_of_thread(pthread_self());
     /* The thread goes on watching sockets that nobody polls, because no peer is reached over
      * them. */
     watch_udp(live, !udp_port_is_used(&live->udp));
@@ -199,7 +200,11 @@ void live_reaped(struct live *live, bool armed)
 {
     INVARIANTS(live_check(live));
     habit_note_reaped(&live->habit);
-    note_poll(live, armed);
+    if (habit_wants_round(&live->habit)) {
+        live_progress(live, armed);
+    } else {
+        note_poll(live, armed);
+    }
 }
 
 void live_posted(struct live *live, struct qp *qp)
@@ -337,21 +342,41 @@ static void sleep_in_kernel(struct live *live, uint64_t timeout_ns)
     serve_events(live, events, count);
 }
 
+/* The driving program's rounds since the last look, and how long its thread ran meanwhile. */
+struct since {
+    uint64_t rounds, ran_ns;
+    clockid_t poller;
+};
+
+static bool still_polls(struct live *live, struct since *since, uint64_t look_ns)
+{
+    const uint64_t rounds = atomic_load_explicit(&live->thread.rounds, memory_order_relaxed);
+    uint64_t ran_ns = since->ran_ns;
+    const bool lives = look_ns == HABIT_LOOK_NS || clock_read_ran(since->poller, &ran_ns) ||
+                       rounds > since->rounds;
+    const bool polls =
+        lives && habit_is_polling(look_ns, rounds - since->rounds, ran_ns - since->ran_ns);
+    since->rounds = rounds;
+    since->ran_ns = ran_ns;
+    return polls;
+}
+
 /* While programs poll, the thread looks now and then whether they still do. The lock is biased to
  * them, so the thread looks without the lock. */
 static void look_on(struct live *live)
 {
     struct epoll_event events[8];
-    uint64_t rounds = live->thread.rounds;
+    struct since since = {.rounds = live->thread.rounds, .poller = live->thread.poller};
+    uint64_t look_ns = HABIT_LOOK_NS_FIRST;
     int count = 0;
     bool polled = true;
     INVARIANTS(CHECK(live->habit.driver == HABIT_POLLED));
+    (void)clock_read_ran(since.poller, &since.ran_ns);
     lock_release(&live->lock);
     while (count == 0 && polled) {
-        count = wait_for_events(live->thread.poll_fd, events, COUNT_OF(events), HABIT_LOOK_NS);
-        const uint64_t now = atomic_load_explicit(&live->thread.rounds, memory_order_relaxed);
-        polled = count > 0 || habit_is_polling(now - rounds);
-        rounds = now;
+        count = wait_for_events(live->thread.poll_fd, events, COUNT_OF(events), look_ns);
+        polled = count > 0 || still_polls(live, &since, look_ns);
+        look_ns = HABIT_LOOK_NS;
     }
     lock_take_unbiased(&live->lock);
     live->now = clock_now();

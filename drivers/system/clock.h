@@ -5,6 +5,8 @@
 #ifndef DRIVERS_CLOCK_H
 #define DRIVERS_CLOCK_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "base/instant.h"
@@ -23,6 +25,22 @@ static inline uint64_t clock_unix_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The clock of a thread of this process: how long it has run on a processor. */
+static inline clockid_t clock_of_thread(pthread_t thread)
+{
+    clockid_t clock;
+    return pthread_getcpuclockid(thread, &clock) == 0 ? clock : CLOCK_PROCESS_CPUTIME_ID;
+}
+
+/* How long the thread of `clock` has run; false: it has ended. */
+static inline bool clock_read_ran(clockid_t clock, uint64_t *ns)
+{
+    struct timespec ran;
+    const bool lives = clock_gettime(clock, &ran) == 0;
+    *ns = lives ? (uint64_t)ran.tv_sec * 1000000000u + (uint64_t)ran.tv_nsec : 0;
+    return lives;
 }
 
 #endif
