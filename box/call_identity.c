@@ -3,6 +3,7 @@
  * call_identity - answers that would tell of this machine and this moment, and what is not offered.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "box/calls.h"
 
@@ -185,14 +187,36 @@ static bool is_own_file(const char *path, int *of, const char **file)
     return false;
 }
 
+/* Puts the folder before a path that begins there: a descriptor's, or the process' own. */
+static bool make_absolute(const struct thread *thread, int folder, char *path, size_t bytes)
+{
+    char name[64], rest[256];
+    if (path[0] == '/') {
+        return true;
+    }
+    snprintf(rest, sizeof(rest), "%s", path);
+    if (folder == AT_FDCWD) {
+        snprintf(name, sizeof(name), "/proc/%d/cwd", thread->id);
+    } else {
+        snprintf(name, sizeof(name), "/proc/%d/fd/%d", thread->id, folder);
+    }
+    const ssize_t length = readlink(name, path, bytes - 1);
+    if (length <= 0 || (size_t)length + strlen(rest) + 2 > bytes) {
+        return false;
+    }
+    snprintf(path + length, bytes - (size_t)length, "/%s", rest);
+    return true;
+}
+
 static enum call_next open_path(struct box *box, struct thread *thread, int argument)
 {
     char path[sizeof(box->page->path)];
     const char *file;
+    const int folder = argument == 0 ? AT_FDCWD : (int)thread->call.argument[0];
     int of;
     registers at;
     if (!tracee_read_text(thread->id, thread->call.argument[argument], path, sizeof(path)) ||
-        !is_own_file(path, &of, &file) ||
+        !make_absolute(thread, folder, path, sizeof(path)) || !is_own_file(path, &of, &file) ||
         !own_file_write(box, of == 0 ? thread->process->pid : of, file) ||
         !tracee_registers(thread->id, &at)) {
         return CALL_KERNEL;

@@ -58,7 +58,9 @@ static struct key key_of(const struct thread *thread, uint64_t address, bool is_
     return key;
 }
 
-static struct thread *first_waiter(const struct box *box, struct key key, uint32_t bits)
+/* The one that waits longest of those that came after number `after`. */
+static struct thread *first_waiter(const struct box *box, struct key key, uint32_t bits,
+                                   uint64_t after)
 {
     struct thread *first = NULL;
     for (int i = 0; i < box->threads; i++) {
@@ -66,7 +68,7 @@ static struct thread *first_waiter(const struct box *box, struct key key, uint32
         const struct wait *wait = &thread->wait;
         if (thread->state == THREAD_WAITS && wait->kind == WAIT_FUTEX &&
             wait->futex_space == key.space && wait->futex_address == key.address &&
-            (wait->futex_bits & bits) != 0 &&
+            (wait->futex_bits & bits) != 0 && wait->futex_order > after &&
             (first == NULL || wait->futex_order < first->wait.futex_order)) {
             first = thread;
         }
@@ -74,31 +76,32 @@ static struct thread *first_waiter(const struct box *box, struct key key, uint32
     return first;
 }
 
-static int futex_wake(struct box *box, uint64_t space, uint64_t address, uint32_t bits, int count)
+/* Like Linux, it wakes one if it is to wake none. */
+static int wake(struct box *box, struct key key, uint32_t bits, int count)
 {
     int woken = 0;
     const uint64_t now_ns = box->running != NULL ? box->page->clock_ns : box->now_ns;
     struct thread *thread;
-    while (woken < count &&
-           (thread = first_waiter(box, (struct key){space, address}, bits)) != NULL) {
+    while ((woken == 0 || woken < count) && (thread = first_waiter(box, key, bits, 0)) != NULL) {
         schedule_finish(box, thread, now_ns + WAKE_NS, 0);
         woken++;
     }
     return woken;
 }
 
-static int wake_key(struct box *box, struct key key, uint32_t bits, uint64_t count)
-{
-    return futex_wake(box, key.space, key.address, bits,
-                      count > INT32_MAX ? INT32_MAX : (int)count);
-}
-
 static int64_t wait_for(struct box *box, struct thread *thread, struct key key, bool has_bits,
                         bool *waits)
 {
     const uint64_t *argument = thread->call.argument;
+    const uint32_t bits = has_bits ? (uint32_t)argument[5] : UINT32_MAX;
     uint32_t value;
-    struct timespec time;
+    struct timespec time = {0};
+    if (argument[3] != 0 && !tracee_read(thread->id, argument[3], &time, sizeof(time))) {
+        return -EFAULT;
+    }
+    if (time.tv_sec < 0 || time.tv_nsec < 0 || time.tv_nsec >= 1000000000 || bits == 0) {
+        return -EINVAL;
+    }
     if (!tracee_read(thread->id, argument[0], &value, sizeof(value))) {
         return -EFAULT;
     }
@@ -107,9 +110,6 @@ static int64_t wait_for(struct box *box, struct thread *thread, struct key key, 
     }
     uint64_t deadline_ns = NEVER;
     if (argument[3] != 0) {
-        if (!tracee_read(thread->id, argument[3], &time, sizeof(time))) {
-            return -EFAULT;
-        }
         const uint64_t ns = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
         const uint64_t begins =
             argument[1] & FUTEX_CLOCK_REALTIME ? BOX_REALTIME_NS : BOX_MONOTONIC_NS;
@@ -123,20 +123,29 @@ static int64_t wait_for(struct box *box, struct thread *thread, struct key key, 
                                  .futex_space = key.space,
                                  .futex_address = key.address,
                                  .futex_order = ++box->futex_order,
-                                 .futex_bits = has_bits ? (uint32_t)argument[5] : UINT32_MAX};
+                                 .futex_bits = bits};
     return 0;
 }
 
+/* Those that are moved wait behind those that wait there already. */
 static int64_t requeue(struct box *box, struct thread *thread, struct key key, bool is_private)
 {
     const uint64_t *argument = thread->call.argument;
-    const int woken = wake_key(box, key, UINT32_MAX, argument[2]);
+    const int to_wake = (int)argument[2], to_move = (int)argument[3];
+    if (to_wake < 0 || to_move < 0) {
+        return -EINVAL;
+    }
     const struct key to = key_of(thread, argument[4], is_private);
+    const bool moves = to.space != key.space || to.address != key.address;
+    const int woken = to_wake > 0 ? wake(box, key, UINT32_MAX, to_wake) : 0;
     int moved = 0;
+    uint64_t after = 0;
     struct thread *waiter;
-    while (moved < (int)argument[3] && (waiter = first_waiter(box, key, UINT32_MAX)) != NULL) {
+    while (moved < to_move && (waiter = first_waiter(box, key, UINT32_MAX, after)) != NULL) {
+        after = waiter->wait.futex_order;
         waiter->wait.futex_space = to.space;
         waiter->wait.futex_address = to.address;
+        waiter->wait.futex_order = moves ? ++box->futex_order : after;
         moved++;
     }
     return woken + moved;
@@ -182,9 +191,9 @@ static int64_t wake_and_change(struct box *box, struct thread *thread, struct ke
     if (!tracee_write(thread->id, argument[4], &now, sizeof(now))) {
         return -EFAULT;
     }
-    int woken = wake_key(box, key, UINT32_MAX, argument[2]);
+    int woken = wake(box, key, UINT32_MAX, (int)argument[2]);
     if (compares((int32_t)old, comparison, with)) {
-        woken += wake_key(box, key_of(thread, argument[4], is_private), UINT32_MAX, argument[3]);
+        woken += wake(box, key_of(thread, argument[4], is_private), UINT32_MAX, (int)argument[3]);
     }
     return woken;
 }
@@ -194,15 +203,22 @@ int64_t futex_call(struct box *box, struct thread *thread, bool *waits)
     const uint64_t *argument = thread->call.argument;
     const int operation = (int)argument[1] & OPERATION;
     const bool is_private = (argument[1] & FUTEX_PRIVATE_FLAG) != 0;
+    const bool has_second =
+        operation == FUTEX_REQUEUE || operation == FUTEX_CMP_REQUEUE || operation == FUTEX_WAKE_OP;
     const struct key key = key_of(thread, argument[0], is_private);
     uint32_t value;
     *waits = false;
+    if (argument[0] % sizeof(value) != 0 || (has_second && argument[4] % sizeof(value) != 0)) {
+        return -EINVAL;
+    }
     switch (operation) {
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:
         return wait_for(box, thread, key, operation == FUTEX_WAIT_BITSET, waits);
-    case FUTEX_WAKE: return wake_key(box, key, UINT32_MAX, argument[2]);
-    case FUTEX_WAKE_BITSET: return wake_key(box, key, (uint32_t)argument[5], argument[2]);
+    case FUTEX_WAKE: return wake(box, key, UINT32_MAX, (int)argument[2]);
+    case FUTEX_WAKE_BITSET:
+        return (uint32_t)argument[5] == 0 ? -EINVAL
+                                          : wake(box, key, (uint32_t)argument[5], (int)argument[2]);
     case FUTEX_CMP_REQUEUE:
         if (!tracee_read(thread->id, argument[0], &value, sizeof(value))) {
             return -EFAULT;
@@ -218,7 +234,8 @@ int64_t futex_call(struct box *box, struct thread *thread, bool *waits)
     }
 }
 
-/* A robust mutex of a dead thread says so in its word; a thread that waits for it is told. */
+/* A robust mutex of a dead thread says so in its word; a thread that waits for it, and did not know
+ * that, is told. */
 static void wake_of_dead_owner(struct box *box)
 {
     for (int i = 0; i < box->threads; i++) {
@@ -226,7 +243,7 @@ static void wake_of_dead_owner(struct box *box)
         uint32_t value;
         if (thread->state == THREAD_WAITS && thread->wait.kind == WAIT_FUTEX &&
             tracee_read(thread->id, thread->call.argument[0], &value, sizeof(value)) &&
-            (value & FUTEX_OWNER_DIED)) {
+            (value & ~thread->call.argument[2] & FUTEX_OWNER_DIED) != 0) {
             schedule_finish(box, thread, box->now_ns + WAKE_NS, 0);
         }
     }
@@ -235,8 +252,8 @@ static void wake_of_dead_owner(struct box *box)
 void futex_thread_ended(struct box *box, struct thread *thread)
 {
     if (thread->clear_address != 0) {
-        wake_key(box, (struct key){(uint64_t)thread->process->pid, thread->clear_address},
-                 UINT32_MAX, INT32_MAX);
+        wake(box, (struct key){(uint64_t)thread->process->pid, thread->clear_address}, UINT32_MAX,
+             INT32_MAX);
     }
     wake_of_dead_owner(box);
 }

@@ -9,9 +9,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/ucontext.h>
+#include <sys/wait.h>
 #include <time.h>
 
+#include "base/check.h"
 #include "box/calls.h"
 
 struct masks {
@@ -58,6 +62,50 @@ int signal_pending(const struct thread *thread, bool with_mask, uint64_t mask, b
     const int signal = __builtin_ctzll(taken) + 1;
     *restarts = (thread->process->restarts & bit(signal)) != 0;
     return signal;
+}
+
+/* The frame that the kernel makes for a handler: a return address, and a struct ucontext, whose
+ * first 40 bytes are flags, a link and the other stack. */
+enum {
+    FRAME_OF_REGISTERS = 8 + 40
+};
+
+/* The kernel writes into the frame which fault of the thread was the last, and where. That may have
+ * been the box's own: a step, or an instruction that it replaced. */
+static void hide_fault(const struct thread *thread)
+{
+    static const int of_fault[] = {REG_ERR, REG_TRAPNO, REG_CR2};
+    const uint64_t nothing = 0;
+    registers at;
+    for (size_t i = 0; i < COUNT_OF(of_fault) && tracee_registers(thread->id, &at); i++) {
+        const uint64_t place = at.rsp + FRAME_OF_REGISTERS + 8 * (uint64_t)of_fault[i];
+        tracee_write(thread->id, place, &nothing, sizeof(nothing));
+    }
+}
+
+bool signal_hand_on(struct thread *thread, int signal)
+{
+    siginfo_t info;
+    struct masks masks = {0};
+    const uint64_t faults = bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP);
+    if (signal > 64 || !masks_of(thread->id, &masks) || (masks.caught & bit(signal)) == 0 ||
+        ptrace(PTRACE_GETSIGINFO, thread->id, NULL, &info) != 0 ||
+        ((faults & bit(signal)) != 0 && info.si_code > 0)) {
+        return false;
+    }
+    if (ptrace(PTRACE_SINGLESTEP, thread->id, NULL, (void *)(long)signal) != 0) {
+        return false;
+    }
+    int status;
+    if (tracee_wait(thread->id, &status)) {
+        if (WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP && status >> 16 == 0) {
+            hide_fault(thread);
+        } else {
+            thread->has_status = true;
+            thread->status = status;
+        }
+    }
+    return true;
 }
 
 void signal_clear_usage(siginfo_t *info)

@@ -423,8 +423,12 @@ static enum turn_next on_status(struct box *box, struct thread *thread, int stat
 
 static bool resume(struct thread *thread)
 {
-    const int signal = thread->signal;
+    int signal = thread->signal;
     thread->signal = 0;
+    if (signal != 0 && !thread->has_status && !thread->in_kernel &&
+        signal_hand_on(thread, signal)) {
+        signal = 0;
+    }
     if (thread->has_status) {
         return true;
     }
