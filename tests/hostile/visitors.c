@@ -32,6 +32,10 @@ static void wait_politely(struct victim *v)
     while (ibv_poll_cq(v->cq, 1, &wc) == 0) {
         sched_yield();
     }
+    if (wc.status != IBV_WC_SUCCESS) {
+        fprintf(stderr, "process %d: opcode %d ended with %s\n", getpid(), wc.opcode,
+                ibv_wc_status_str(wc.status));
+    }
     EXPECT(wc.status == IBV_WC_SUCCESS);
 }
 
