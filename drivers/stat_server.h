@@ -10,8 +10,8 @@
  * closed.
  *
  * A client that has given its socket the name "nonic-wish/WORD/..." gets the text that the word
- * stands for instead, as text that kernel/ makes and understands (kernel/nldev_objects.h), or the
- * usual if it stands for nothing. So a wish is there when the client is, and nobody waits for one.
+ * stands for instead: "hang" is live/live_account.h's, others are made and understood by kernel/
+ * (kernel/nldev_objects.h); or the usual if it stands for nothing. So a wish is there when the client is, and nobody waits for one.
  */
 #ifndef DRIVERS_STAT_SERVER_H
 #define DRIVERS_STAT_SERVER_H
@@ -56,6 +56,7 @@ bool stat_server_serves_root(int client);
 /* The word of the client's wish; empty: the usual text. False: the wish cannot be found out just
  * now. */
 #define STAT_WISH_BYTES 16
+#define STAT_WISH_HANG  "hang"
 MUST_USE bool stat_server_wish(int client, char wish[STAT_WISH_BYTES]);
 /* Says lines, as many at a time as a message has room for. */
 void stat_server_say(int client, const char *text, size_t bytes);

@@ -51,17 +51,25 @@ const struct nic_av *nic_each_datagram(const struct nic *nic, struct nic_datagra
     return NULL;
 }
 
+static struct nic_cq_account cq_account_of(const struct cq *cq)
+{
+    return (struct nic_cq_account){.completions = cq_count(cq), .arming = cq->arming};
+}
+
 struct nic_account nic_account_of(const struct qp *qp)
 {
     struct nic_account account = {.has_receives = qp->receive_cq != NULL};
     if (qp->type != QP_XRC_TARGET) {
         account.sends = qp->sends.tail - qp->sends.head;
-        account.completions = cq_count(qp->send_cq);
+        account.sends_done = qp->sends.head;
+        account.sent = cq_account_of(qp->send_cq);
     }
     if (account.has_receives) {
-        account.receives = receive_queue_count(qp->srq == NULL ? &qp->receives : &qp->srq->queue);
-        account.completions += qp->receive_cq == qp->send_cq ? 0 : cq_count(qp->receive_cq);
-        account.is_armed = qp->receive_cq->arming != CQ_NOT_ARMED;
+        const struct receive_queue *queue = qp->srq == NULL ? &qp->receives : &qp->srq->queue;
+        account.receives = receive_queue_count(queue);
+        account.receives_used = queue->head;
+        account.received = cq_account_of(qp->receive_cq);
+        account.is_one_queue = qp->type != QP_XRC_TARGET && qp->receive_cq == qp->send_cq;
     }
     return account;
 }

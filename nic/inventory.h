@@ -31,11 +31,16 @@ const struct nic_av *nic_each_datagram(const struct nic *nic, struct nic_datagra
 
 /* Work that is not done yet, of a queue pair. */
 struct nic_account {
-    uint32_t sends;       /* Posted, and not complete. */
-    uint32_t receives;    /* Posted, and not used; those of its shared queue, if it has one. */
-    uint32_t completions; /* In its completion queues: the program has not taken them. */
-    bool has_receives;    /* It can have any. */
-    bool is_armed;        /* The next completion of a receive is an event. */
+    uint32_t sends;    /* Posted, and not complete. */
+    uint32_t receives; /* Posted, and not used; those of its shared queue, if it has one. */
+    bool has_receives; /* It can have any. */
+    uint32_t sends_done, receives_used; /* Of all that were posted: they tell that it moves. */
+    /* Its completion queues, which may be one: what the program has not taken. */
+    struct nic_cq_account {
+        uint32_t completions;
+        enum cq_arming arming;
+    } sent, received;
+    bool is_one_queue;
 };
 struct nic_account nic_account_of(const struct qp *qp);
 

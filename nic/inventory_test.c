@@ -155,7 +155,9 @@ static void expect_account(const struct qp *qp, uint32_t sends, uint32_t receive
     const struct nic_account account = nic_account_of(qp);
     assert_int_equal(account.sends, sends);
     assert_int_equal(account.receives, receives);
-    assert_int_equal(account.completions, completions);
+    assert_int_equal(account.sent.completions, completions);
+    assert_int_equal(account.received.completions, completions);
+    assert_true(account.is_one_queue);
     assert_true(account.has_receives);
 }
 
@@ -172,11 +174,13 @@ static void test_accounts(void **state)
     post_to(bench->qp, 4);
     assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
     expect_account(bench->qp, 2, 2, 0);
-    assert_false(nic_account_of(bench->qp).is_armed);
+    assert_int_equal(nic_account_of(bench->qp).received.arming, CQ_NOT_ARMED);
     cq_arm(&bench->cq, false);
-    assert_true(nic_account_of(bench->qp).is_armed);
+    assert_int_equal(nic_account_of(bench->qp).received.arming, CQ_ARMED_NEXT);
     modify(bench, QP_ERR, 0); /* All are flushed. */
     expect_account(bench->qp, 0, 0, 4);
+    assert_int_equal(nic_account_of(bench->qp).sends_done, 2);
+    assert_int_equal(nic_account_of(bench->qp).receives_used, 2);
     end(bench);
 }
 

@@ -17,93 +17,32 @@
 #include "drivers/stat_server.h"
 #include "tools/feroce_text.h"
 #include "tools/nonic.h"
+#include "tools/stat_hang.h"
+#include "tools/stat_text.h"
 
-#define NAME_CHARACTERS_MAX 64
-#define WATCH_SECONDS_MAX   86400
+#define WATCH_SECONDS_MAX 86400
 
 static void print_help(void)
 {
-    printf("usage: nonic stat [--json] [--all] [--connections] [--watch SECONDS] [PID...]\n\n"
+    printf("usage: nonic stat [--json] [--all] [--connections] [--watch SECONDS] [PID...]\n"
+           "       nonic stat --hang [--json] [PID...]\n\n"
            "Shows the counters of the programs that run on nonic: all of yours (as root: of all\n"
            "users), or those named. Says how many it left out, and why.\n\n"
            "  --all            also counters that are 0\n"
            "  --connections    instead: round trip, losses, paths and window of each connection\n"
+           "  --hang           instead: which queue pairs stood still for a second, and what for\n"
            "  --watch SECONDS  again and again, with the change per second\n"
            "  --json           for machines\n");
 }
 
 struct request {
-    bool json, all, connections;
+    bool json, all, connections, hang;
     unsigned watch;
-    int *pids; /* The programs that were named; none: all. */
-    size_t count;
-    struct left_out {
-        size_t foreign, silent, newer;
-    } left_out; /* The last message about it. */
+    struct stat_named named;
+    struct left_out left_out; /* The last message about it. */
 };
 
-/* -- Texts of other processes -------------------------------------------------------------------*/
-
-/* Each character that could move a terminal's cursor, or is not ASCII, becomes a question mark. */
-static void clean(char *text)
-{
-    for (; *text != '\0'; text++) {
-        *text = *text >= ' ' && *text <= '~' ? *text : '?';
-    }
-}
-
-static void command_of(pid_t process, char *text, size_t bytes)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/comm", process);
-    FILE *file = fopen(path, "re");
-    text[0] = '\0';
-    if (file != NULL) {
-        if (fgets(text, (int)bytes, file) != NULL) {
-            text[strcspn(text, "\n")] = '\0';
-            clean(text);
-        }
-        fclose(file);
-    }
-}
-
-static bool is_counter_name(const char *text)
-{
-    const size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    return length > 0 && length <= NAME_CHARACTERS_MAX && text[length] == '\0';
-}
-
-static bool parse_count(const char *text, json_int_t *count)
-{
-    char *end;
-    errno = 0;
-    *count = strtoll(text, &end, 10);
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
-}
-
 #define CONNECTION_NAME "connection"
-
-/* A list of NAME=VALUE. Takes the text apart. */
-static json_t *parse_connection(char *text)
-{
-    json_t *connection = json_object();
-    char *pair;
-    while ((pair = strsep(&text, " ")) != NULL) {
-        char *value = strchr(pair, '=');
-        json_int_t count;
-        if (value == NULL) {
-            continue;
-        }
-        *value++ = '\0';
-        clean(value);
-        if (is_counter_name(pair)) {
-            json_object_set_new(connection, pair,
-                                parse_count(value, &count) ? json_integer(count)
-                                                           : json_string(value));
-        }
-    }
-    return connection;
-}
 
 /* Lines that are neither the device nor a counter are left out; connections are added to the
  * list. Takes the text apart. NULL: the program speaks a later version than we know. */
@@ -119,13 +58,13 @@ static json_t *parse(char *text, json_t *connections)
         }
         *value++ = '\0';
         if (strcmp(line, "device") == 0) {
-            clean(value);
+            stat_clean(value);
             json_object_set_new(counters, line, json_string(value));
         } else if (strcmp(line, STAT_VERSION_NAME) == 0) {
-            version = parse_count(value, &count) ? count : STAT_VERSION + 1;
+            version = stat_parse_count(value, &count) ? count : STAT_VERSION + 1;
         } else if (strcmp(line, CONNECTION_NAME) == 0) {
-            json_array_append_new(connections, parse_connection(value));
-        } else if (is_counter_name(line) && parse_count(value, &count)) {
+            json_array_append_new(connections, stat_parse_pairs(value));
+        } else if (stat_is_counter_name(line) && stat_parse_count(value, &count)) {
             json_object_set_new(counters, line, json_integer(count));
         }
     }
@@ -204,7 +143,7 @@ static void show(const struct stat_program *program, const json_t *now, const js
                  const json_t *connections, const struct request *request)
 {
     char command[64];
-    command_of(program->process, command, sizeof(command));
+    stat_command_of(program->process, command, sizeof(command));
     const char *device = json_string_value(json_object_get(now, "device"));
     printf("%d %s on %s", program->pid, command, device == NULL ? "?" : device);
     if (program->user != geteuid()) {
@@ -217,30 +156,6 @@ static void show(const struct stat_program *program, const json_t *now, const js
     } else {
         print_counters(now, before, request->watch, request->all);
     }
-}
-
-/* Says which processes are not shown, and why; again when that changes. */
-static void say_left_out(struct request *request, const struct left_out *now)
-{
-    const struct left_out *said = &request->left_out;
-    if (now->foreign == said->foreign && now->silent == said->silent && now->newer == said->newer) {
-        return;
-    }
-    const char *separator = "";
-    request->left_out = *now;
-    fprintf(stderr, "nonic: left out:");
-    if (now->foreign > 0) {
-        fprintf(stderr, " %zu of other users", now->foreign);
-        separator = ",";
-    }
-    if (now->silent > 0) {
-        fprintf(stderr, "%s %zu that did not answer", separator, now->silent);
-        separator = ",";
-    }
-    if (now->newer > 0) {
-        fprintf(stderr, "%s %zu of a later version of nonic", separator, now->newer);
-    }
-    fprintf(stderr, "%s\n", now->foreign + now->silent + now->newer > 0 ? "" : " nothing any more");
 }
 
 /* False: it cannot be read. */
@@ -269,23 +184,23 @@ static bool take(struct request *request, const struct stat_program *program, js
 }
 
 /* Returns the programs that were named, or all that there are; they have not been asked yet. */
-static size_t choose(const struct request *request, struct stat_program **programs)
+static size_t choose(const struct stat_named *named, struct stat_program **programs)
 {
-    if (request->count == 0) {
+    if (named->count == 0) {
         return stat_find(programs);
     }
-    *programs = calloc(request->count, sizeof(**programs));
-    for (size_t i = 0; *programs != NULL && i < request->count; i++) {
-        (*programs)[i].pid = request->pids[i];
+    *programs = calloc(named->count, sizeof(**programs));
+    for (size_t i = 0; *programs != NULL && i < named->count; i++) {
+        (*programs)[i].pid = named->pids[i];
     }
-    return *programs == NULL ? 0 : request->count;
+    return *programs == NULL ? 0 : named->count;
 }
 
 /* One look at all programs; `memory` keeps what the last look saw. Returns how many answered. */
 static size_t look(struct request *request, json_t *memory)
 {
     struct stat_program *programs;
-    const size_t count = choose(request, &programs);
+    const size_t count = choose(&request->named, &programs);
     size_t seen[STAT_SILENT + 1] = {0}, newer = 0;
     json_t *list = json_array();
     stat_ask(programs, count, request->connections, NULL);
@@ -302,8 +217,9 @@ static size_t look(struct request *request, json_t *memory)
     }
     json_decref(list);
     fflush(stdout);
-    const struct left_out left_out = {seen[STAT_FOREIGN], seen[STAT_SILENT], newer};
-    say_left_out(request, &left_out);
+    const struct left_out left_out = {
+        .foreign = seen[STAT_FOREIGN], .silent = seen[STAT_SILENT], .newer = newer};
+    stat_say_left_out(&request->left_out, &left_out);
     return seen[STAT_ANSWERED] - newer;
 }
 
@@ -311,17 +227,17 @@ static size_t look(struct request *request, json_t *memory)
 
 static bool parse_pids(struct request *request, int argc, char **argv)
 {
-    request->pids = calloc((size_t)argc + 1, sizeof(*request->pids));
-    for (int i = 0; i < argc && request->pids != NULL; i++) {
+    request->named.pids = calloc((size_t)argc + 1, sizeof(*request->named.pids));
+    for (int i = 0; i < argc && request->named.pids != NULL; i++) {
         uint64_t pid;
         if (!text_number(argv[i], 1, INT32_MAX, &pid)) {
             fprintf(stderr, "nonic: '%s' is not a process number\n", argv[i]);
-            free(request->pids);
+            free(request->named.pids);
             return false;
         }
-        request->pids[request->count++] = (int)pid;
+        request->named.pids[request->named.count++] = (int)pid;
     }
-    return request->pids != NULL;
+    return request->named.pids != NULL;
 }
 
 static bool parse_seconds(const char *text, unsigned *seconds)
@@ -336,12 +252,27 @@ static bool parse_seconds(const char *text, unsigned *seconds)
     return true;
 }
 
+static int hang(struct request *request)
+{
+    int status = EXIT_USAGE;
+    if (request->all || request->connections || request->watch > 0) {
+        fprintf(stderr, "nonic: --hang goes with --json only\n");
+    } else {
+        status = stat_hang(&request->named, request->json);
+    }
+    free(request->named.pids);
+    return status;
+}
+
 int command_stat(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},        {"all", no_argument, NULL, 'a'},
-        {"connections", no_argument, NULL, 'c'}, {"watch", required_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"all", no_argument, NULL, 'a'},
+                                            {"connections", no_argument, NULL, 'c'},
+                                            {"watch", required_argument, NULL, 'w'},
+                                            {"hang", no_argument, NULL, 'H'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     struct request request = {0};
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -349,6 +280,7 @@ int command_stat(int argc, char **argv)
         case 'j': request.json = true; break;
         case 'a': request.all = true; break;
         case 'c': request.connections = true; break;
+        case 'H': request.hang = true; break;
         case 'w':
             if (!parse_seconds(optarg, &request.watch)) {
                 return EXIT_USAGE;
@@ -357,12 +289,15 @@ int command_stat(int argc, char **argv)
         case 'h': print_help(); return 0;
         default:
             fprintf(stderr, "nonic: valid options of 'stat' are --json, --all, --connections, "
-                            "--watch, --help\n");
+                            "--hang, --watch, --help\n");
             return EXIT_USAGE;
         }
     }
     if (!parse_pids(&request, argc - optind, argv + optind)) {
         return EXIT_USAGE;
+    }
+    if (request.hang) {
+        return hang(&request);
     }
     json_t *memory = json_object();
     size_t answered = look(&request, memory);
@@ -371,11 +306,12 @@ int command_stat(int argc, char **argv)
         answered = look(&request, memory);
     }
     json_decref(memory);
-    free(request.pids);
+    free(request.named.pids);
     if (answered == 0 && !request.json) {
-        fprintf(stderr, request.count > 0 ? "nonic: no such program runs on nonic, or it does not "
-                                            "answer\n"
-                                          : "nonic: no program of yours runs on nonic\n");
+        fprintf(stderr, request.named.count > 0
+                            ? "nonic: no such program runs on nonic, or it does not "
+                              "answer\n"
+                            : "nonic: no program of yours runs on nonic\n");
     }
     return answered > 0 ? 0 : 1;
 }

@@ -88,8 +88,10 @@ static void say_qp(struct text *text, const struct qp *qp)
     if (account.has_receives) {
         say(text, ", %" PRIu32 " receive%s posted", account.receives, plural(account.receives));
     }
-    say(text, ", %" PRIu32 " completion%s not taken%s\n", account.completions,
-        plural(account.completions), account.is_armed ? ", the next one is an event" : "");
+    const uint32_t completions =
+        account.sent.completions + (account.is_one_queue ? 0 : account.received.completions);
+    say(text, ", %" PRIu32 " completion%s not taken%s\n", completions, plural(completions),
+        account.received.arming != CQ_NOT_ARMED ? ", the next one is an event" : "");
 }
 
 static void say_qps(struct text *text, const struct live *live)
@@ -125,6 +127,80 @@ static void say_region(struct text *text, const struct live *live, uint64_t addr
         }
     }
 }
+
+/* -- For nonic stat --hang ----------------------------------------------------------------------*/
+
+static const char *type_word(enum qp_type type)
+{
+    static const char *const words[] = {[QP_RC] = "RC",
+                                        [QP_UC] = "UC",
+                                        [QP_UD] = "UD",
+                                        [QP_XRC_INITIATOR] = "XRC_INI",
+                                        [QP_XRC_TARGET] = "XRC_TGT"};
+    return words[type];
+}
+
+static void say_gid(struct text *text, const char *name, const struct gid *gid)
+{
+    char address[INET6_ADDRSTRLEN];
+    inet_ntop(AF_INET6, gid->bytes, address, sizeof(address));
+    say(text, " %s=%s", name, address);
+}
+
+static void say_cq(struct text *text, const char *name, const struct nic_cq_account *cq)
+{
+    static const char *const armed[] = {
+        [CQ_NOT_ARMED] = "no", [CQ_ARMED_SOLICITED] = "solicited", [CQ_ARMED_NEXT] = "next"};
+    say(text, " %s=%" PRIu32 " %s_armed=%s", name, cq->completions, name, armed[cq->arming]);
+}
+
+static void say_facts(struct text *text, const struct qp *qp)
+{
+    const struct nic_account account = nic_account_of(qp);
+    struct qp_report report;
+    qp_report_of(qp, &report);
+    say(text, "qp qpn=%" PRIu32 " type=%s state=%s", qp_number(qp), type_word(qp_type_of(qp)),
+        state_name(qp_state_of(qp)));
+    say(text,
+        " sends=%" PRIu32 " sends_done=%" PRIu32 " receives=%" PRIu32 " receives_used=%" PRIu32
+        " rnr=%d",
+        account.sends, account.sends_done, account.receives, account.receives_used, report.pauses);
+    say_cq(text, "sent", &account.sent);
+    say_cq(text, "received", &account.received);
+    if (is_connected(qp)) {
+        struct qp_attributes attributes;
+        qp_query(qp, &attributes);
+        say_gid(text, "own", &qp_av(qp)->source);
+        say_gid(text, "peer", &qp_av(qp)->destination);
+        say(text, " peer_qpn=%" PRIu32, attributes.destination_qpn);
+    }
+    if (is_connected(qp) && qp_type_of(qp) != QP_UC) {
+        const struct qp_flow flow = qp_flow_of(qp);
+        say(text, " unacked=%" PRIu32 " expected=%" PRIu32, flow.unacked.value,
+            flow.expected.value);
+    }
+    say(text, "\n");
+}
+
+size_t live_account_facts(const struct live *live, char *text, size_t bytes)
+{
+    struct text told = {text, bytes, 0};
+    uint32_t at = 0;
+    const struct qp *qp;
+    CHECK(bytes > 0);
+    struct live_gid own;
+    say(&told, "program rounds=%" PRIu64, (uint64_t)live->thread.rounds);
+    if (live_gid(live, 0, &own)) {
+        say_gid(&told, "own", &own.gid);
+    }
+    say(&told, "\n");
+    while ((qp = nic_each_qp(live->nic, &at)) != NULL) {
+        say_facts(&told, qp);
+    }
+    return told.used;
+}
+
+/* -- For the box --------------------------------------------------------------------------------*/
 
 uint64_t live_account(const void *nic, uint64_t address, char *text, uint64_t bytes)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "drivers/live/live_account.h"
 #include "drivers/live/live_cm.h"
 #include "drivers/live/live_internal.h"
 #include "drivers/live/live_stat.h"
@@ -158,6 +159,17 @@ static void say_connections(const struct live *live, int client)
     (void)!stat_server_connections(client, some, count);
 }
 
+static size_t text_of_wish(struct live *live, int client, const char *wish, char *text)
+{
+    if (strcmp(wish, STAT_WISH_HANG) == 0) {
+        return live_account_facts(live, text, WISH_BYTES_MAX);
+    }
+    return live->owner.on_wish == NULL
+               ? 0
+               : live->owner.on_wish(live, wish, stat_server_serves_root(client), text,
+                                     WISH_BYTES_MAX);
+}
+
 /* False: the client has no wish that we know. If a wish cannot be granted just now, nothing is
  * said: counters are no answer to it. */
 static bool grant_wish(struct live *live, int client)
@@ -166,15 +178,14 @@ static bool grant_wish(struct live *live, int client)
     if (!stat_server_wish(client, wish)) {
         return true;
     }
-    if (wish[0] == '\0' || live->owner.on_wish == NULL) {
+    if (wish[0] == '\0') {
         return false;
     }
     char *text = malloc(WISH_BYTES_MAX);
     if (text == NULL) {
         return true;
     }
-    const size_t bytes =
-        live->owner.on_wish(live, wish, stat_server_serves_root(client), text, WISH_BYTES_MAX);
+    const size_t bytes = text_of_wish(live, client, wish, text);
     CHECK(bytes == SIZE_MAX || bytes <= WISH_BYTES_MAX);
     if (bytes != SIZE_MAX) {
         stat_server_say(client, text, bytes);

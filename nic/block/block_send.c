@@ -481,6 +481,7 @@ void block_send_report(const struct qp *qp, struct qp_report *report)
     }
     report->round_trip_ns = least_ns == UINT64_MAX ? 0 : least_ns;
     report->losses = sender->resent;
+    report->pauses = sender->requester->mode == BLOCK_REQUESTER_PAUSING;
 }
 
 void block_send_check(const struct qp *qp)

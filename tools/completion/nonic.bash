@@ -14,7 +14,7 @@ _nonic_options() {
         --fault=fault --strict --stats --help ;;
     replay) echo --gdb=word --help ;;
     info) echo --json --wire=auto,udp,shm --device=interface --paths=number --help ;;
-    stat) echo --json --all --connections --watch=number --help ;;
+    stat) echo --json --all --connections --hang --watch=number --help ;;
     'lab list') echo --json ;;
     'lab show') echo --json ;;
     'lab run') echo --seed=number --repeat=number --set=parameter --sweep=parameter --topology=file --pattern=file \

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * stat_hang - which queue pairs of running programs stand still, and what for.
+ */
+#ifndef TOOLS_STAT_HANG_H
+#define TOOLS_STAT_HANG_H
+
+#include <stdbool.h>
+
+#include "tools/stat_text.h"
+
+/* Looks twice, a second apart, and prints what it found. Returns the exit status of the command. */
+int stat_hang(const struct stat_named *named, bool json);
+
+#endif
