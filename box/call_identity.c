@@ -191,20 +191,25 @@ static bool is_own_file(const char *path, int *of, const char **file)
 static bool make_absolute(const struct thread *thread, int folder, char *path, size_t bytes)
 {
     char name[64], rest[256];
+    const size_t rest_bytes = strlen(path) + 1;
     if (path[0] == '/') {
         return true;
     }
-    snprintf(rest, sizeof(rest), "%s", path);
+    if (rest_bytes > sizeof(rest)) {
+        return false;
+    }
+    memcpy(rest, path, rest_bytes);
     if (folder == AT_FDCWD) {
         snprintf(name, sizeof(name), "/proc/%d/cwd", thread->id);
     } else {
         snprintf(name, sizeof(name), "/proc/%d/fd/%d", thread->id, folder);
     }
     const ssize_t length = readlink(name, path, bytes - 1);
-    if (length <= 0 || (size_t)length + strlen(rest) + 2 > bytes) {
+    if (length <= 0 || (size_t)length + 1 + rest_bytes > bytes) {
         return false;
     }
-    snprintf(path + length, bytes - (size_t)length, "/%s", rest);
+    path[length] = '/';
+    memcpy(path + length + 1, rest, rest_bytes);
     return true;
 }
 

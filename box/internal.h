@@ -284,8 +284,8 @@ void code_file_note_descriptor(struct box *box, const struct process *process, i
 /* signals.c */
 /* A signal that the thread would take now under this mask of blocked ones; 0: none. */
 int signal_pending(const struct thread *thread, bool with_mask, uint64_t mask, bool *restarts);
-/* Lets a thread that stands before a signal go to its handler, and stand there, with a frame that is
- * the same in each run. False: it has no handler, or the signal tells of a fault of its own. */
+/* Lets a thread that stands before a signal go to its handler, and stand there, with a frame that
+ * is the same in each run. False: it has no handler, or the signal tells of a fault of its own. */
 bool signal_hand_on(struct thread *thread, int signal);
 /* The news of a child that ended says how much of this machine it used: no more. */
 void signal_clear_usage(siginfo_t *info);

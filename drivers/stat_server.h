@@ -11,7 +11,8 @@
  *
  * A client that has given its socket the name "nonic-wish/WORD/..." gets the text that the word
  * stands for instead: "hang" is live/live_account.h's, others are made and understood by kernel/
- * (kernel/nldev_objects.h); or the usual if it stands for nothing. So a wish is there when the client is, and nobody waits for one.
+ * (kernel/nldev_objects.h). If the word stands for nothing, the client gets the usual text. So a
+ * wish is there when the client is, and nobody waits for one.
  */
 #ifndef DRIVERS_STAT_SERVER_H
 #define DRIVERS_STAT_SERVER_H

@@ -34,7 +34,7 @@ struct nic_account {
     uint32_t sends;    /* Posted, and not complete. */
     uint32_t receives; /* Posted, and not used; those of its shared queue, if it has one. */
     bool has_receives; /* It can have any. */
-    uint32_t sends_done, receives_used; /* Of all that were posted: they tell that it moves. */
+    uint32_t sends_done, receives_used; /* They count on: a queue pair whose do not stands still. */
     /* Its completion queues, which may be one: what the program has not taken. */
     struct nic_cq_account {
         uint32_t completions;

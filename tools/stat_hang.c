@@ -19,17 +19,17 @@
 
 #define PAUSE_S      1
 #define SENTENCE_MAX 512
-#define FINDINGS_MAX 32 /* Of a program, that are printed. */
+#define FINDINGS_MAX 32 /* A program's, that are printed. */
 #define NUMBERS_MAX  8  /* Queue pairs of one sentence that are named. */
 
-/* -- What programs say --------------------------------------------------------------------------*/
+/* -- Texts of programs --------------------------------------------------------------------------*/
 
 struct program {
     int pid;
     uid_t user;
     char command[64];
     bool is_stopped, is_silent; /* It does not run; it did not answer. */
-    json_t *facts;              /* Of itself. */
+    json_t *facts;              /* Those of the program itself. */
     json_t *queue_pairs;        /* Objects, by the text of their number. */
 };
 

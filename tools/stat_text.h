@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * stat_text - programs that `nonic stat` asks, and what they said: texts of other processes, of which
- * nothing is believed.
+ * stat_text - programs that `nonic stat` asks, and what they said: texts of other processes, of
+ * which nothing is believed.
  */
 #ifndef TOOLS_STAT_TEXT_H
 #define TOOLS_STAT_TEXT_H

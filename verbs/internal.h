@@ -395,9 +395,10 @@ int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int post_send_strictly(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int post_recv_strictly(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int post_srq_recv_strictly(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/* (locked) MemorySanitizer: the data that a request brings land in these SGEs of its own. */
-void post_note_landing(struct live *live, const struct pd *pd, const struct sge *sges,
-                       uint32_t count);
+/* (locked) Sanitizers are told of the memory that a send request names: it is the NIC's from now
+ * on, or copied now if it is inline. */
+void post_tell_send(struct live *live, const struct qp *qp, enum work_kind kind, bool is_inline,
+                    const struct sge *sges, uint32_t count);
 /* The window bind a request asks for; 0 or errno. */
 int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey,
                  struct window_bind *bind);

@@ -74,7 +74,7 @@ static struct ibv_mr *show(struct verbs_mr *mr)
 
 /* MemorySanitizer: peers and the NIC may write into the region at any time from now on, and a
  * program may read these bytes without a completion. A region of the whole address space has the
- * program's stacks: there, only the memory that requests name counts (post_note_landing). */
+ * program's stacks: there, only the memory that requests name counts (post_tell_send). */
 static void note_writable(const struct region_request *request)
 {
     if ((request->access & ACCESS_LOCAL_WRITE) && !request->whole_space) {

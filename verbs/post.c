@@ -2,6 +2,7 @@
  *
  * post - work requests on their way in: the path every message takes, so it is short.
  */
+#include "drivers/system/poisoned.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
 #include "verbs/strict.h"
@@ -127,33 +128,49 @@ void post_note_time(struct live *live, const struct qp *qp)
     }
 }
 
-void post_note_landing(struct live *live, const struct pd *pd, const struct sge *sges,
-                       uint32_t count)
+static void tell_memory(struct live *live, const struct pd *pd, const struct sge *sges,
+                        uint32_t count, bool lands, uint32_t qpn)
 {
     const struct region_table *regions = nic_regions(live_nic(live));
     struct segment segment;
     for (uint32_t i = 0; i < count; i++) {
         if (region_judge(regions, sges[i].key, pd, NULL, sges[i].address, sges[i].bytes,
-                         ACCESS_LOCAL_WRITE, &segment) == REACH_ALLOWED) {
+                         lands ? ACCESS_LOCAL_WRITE : 0, &segment) != REACH_ALLOWED) {
+            continue;
+        }
+        if (lands) {
             initialised((const void *)(uintptr_t)segment.address, segment.bytes);
         }
+        poison_judge(&segment, 1, lands, "a request that is posted to", qpn);
     }
 }
 
-static void note_results(struct live *live, const struct qp *qp, const struct ibv_send_wr *wr)
+void post_tell_send(struct live *live, const struct qp *qp, enum work_kind kind, bool is_inline,
+                    const struct sge *sges, uint32_t count)
 {
-    for (; wr != NULL; wr = wr->next) {
-        if (work_kind_in(work_kinds(WORK_BRINGS_DATA), wr->opcode) && wr->num_sge > 0) {
-            post_note_landing(live, qp_pd(qp), sges_of(wr->sg_list), (uint32_t)wr->num_sge);
-        }
+    if (!is_inline) {
+        tell_memory(live, qp_pd(qp), sges, count, work_kind_in(work_kinds(WORK_BRINGS_DATA), kind),
+                    qp_number(qp));
     }
 }
 
-static void note_receives(struct live *live, const struct pd *pd, const struct ibv_recv_wr *wr)
+static void tell_sends(struct live *live, const struct qp *qp, const struct ibv_send_wr *wr)
 {
     for (; wr != NULL; wr = wr->next) {
         if (wr->num_sge > 0) {
-            post_note_landing(live, pd, sges_of(wr->sg_list), (uint32_t)wr->num_sge);
+            post_tell_send(live, qp, (enum work_kind)wr->opcode,
+                           (wr->send_flags & IBV_SEND_INLINE) != 0, sges_of(wr->sg_list),
+                           (uint32_t)wr->num_sge);
+        }
+    }
+}
+
+static void tell_receives(struct live *live, const struct pd *pd, const struct ibv_recv_wr *wr,
+                          uint32_t qpn)
+{
+    for (; wr != NULL; wr = wr->next) {
+        if (wr->num_sge > 0) {
+            tell_memory(live, pd, sges_of(wr->sg_list), (uint32_t)wr->num_sge, true, qpn);
         }
     }
 }
@@ -166,8 +183,8 @@ static ALWAYS_INLINE int post_requests(struct ibv_qp *ibv, struct ibv_send_wr *w
     live_lock(live);
     INVARIANTS(verbs_qp_check(qp_of(ibv)));
     post_note_time(live, qp_of(ibv)->core);
-    if (initialised_is_noted()) {
-        note_results(live, qp_of(ibv)->core, wr);
+    if (memory_is_watched()) {
+        tell_sends(live, qp_of(ibv)->core, wr);
     }
     for (; wr != NULL; wr = wr->next) {
         reason =
@@ -224,8 +241,8 @@ static ALWAYS_INLINE int post_receives(struct ibv_context *context, struct qp *q
     if (qp != NULL) {
         post_note_time(live, qp);
     }
-    if (initialised_is_noted()) {
-        note_receives(live, qp != NULL ? qp_pd(qp) : srq->pd, wr);
+    if (memory_is_watched()) {
+        tell_receives(live, qp != NULL ? qp_pd(qp) : srq->pd, wr, qp != NULL ? qp_number(qp) : 0);
     }
     for (; wr != NULL; wr = wr->next) {
         const int count = receive_count(wr);

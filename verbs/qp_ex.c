@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drivers/system/poisoned.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
 #include "verbs/strict.h"
@@ -352,14 +353,12 @@ static void settle(struct builder *builder, struct draft *made, struct sge *inli
     }
 }
 
-static void note_results(const struct verbs_qp *qp, const struct builder *builder)
+static void tell_sends(const struct verbs_qp *qp, const struct builder *builder)
 {
     for (uint32_t i = 0; i < builder->count; i++) {
         const struct send_request *request = &builder->requests[i];
-        if (work_kind_in(work_kinds(WORK_BRINGS_DATA), request->kind)) {
-            post_note_landing(live_of(qp->ex.qp_base.context), qp_pd(qp->core), request->sges,
-                              request->sge_count);
-        }
+        post_tell_send(live_of(qp->ex.qp_base.context), qp->core, request->kind,
+                       builder->drafts[i].inlined, request->sges, request->sge_count);
     }
 }
 
@@ -369,8 +368,8 @@ static ALWAYS_INLINE int post_all(struct verbs_qp *qp, struct builder *builder, 
         settle(builder, &builder->drafts[i], &builder->inlined[i]);
         builder->requests[i] = builder->drafts[i].request;
     }
-    if (initialised_is_noted()) {
-        note_results(qp, builder);
+    if (memory_is_watched()) {
+        tell_sends(qp, builder);
     }
     const enum status status = strict
                                    ? slots_post_sends(qp->core, builder->requests, builder->count)

@@ -25,6 +25,7 @@
 #include "drivers/system/descriptor.h"
 #include "drivers/system/guard.h"
 #include "drivers/system/local_socket.h"
+#include "drivers/system/poisoned.h"
 #include "drivers/system/random.h"
 #include "drivers/system/sandbox.h"
 #include "drivers/system/system.h"
@@ -205,9 +206,9 @@ static bool open_observers(struct live *live, char *error, size_t error_bytes)
             return false;
         }
     }
-    if (live->shm != NULL && (live->capture != NULL || live->faults != NULL)) {
-        /* Faults and capture would not see the bytes that a peer writes into our memory by
-         * itself. */
+    live->is_watched = live->capture != NULL || live->faults != NULL || poison_is_noted();
+    if (live->shm != NULL && live->is_watched) {
+        /* Nobody would see the bytes that a peer writes into our memory by itself. */
         shm_port_set_direct(live->shm, false);
     }
     return true;
@@ -237,6 +238,7 @@ struct live *live_claim(const struct live_config *config, char *error, size_t er
     list_init(&live->manager.lookups);
     habit_init(&live->habit, config->batch);
     lock_init(&live->lock);
+    memory_begin_watch();
     live_begin_links(live);
     if (!open_ports(live, error, error_bytes) || !make_nic(live, error, error_bytes) ||
         !open_observers(live, error, error_bytes) || !open_manager(live, error, error_bytes)) {

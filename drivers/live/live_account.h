@@ -17,8 +17,8 @@ struct live;
 /* `nic` is a struct live. */
 box_account live_account;
 
-/* The same for `nonic stat --hang`: a line "program NAME=VALUE...", and a line "qp NAME=VALUE..." for
- * each queue pair, as far as `bytes` go. Addresses are IPv6's, or mapped. Returns the length. */
+/* The same for `nonic stat --hang`: a line "program NAME=VALUE...", and "qp NAME=VALUE..." for each
+ * queue pair, as far as `bytes` go. Addresses are IPv6's, or mapped. Returns the length. */
 size_t live_account_facts(const struct live *live, char *text, size_t bytes);
 
 #endif

@@ -19,6 +19,8 @@
 #include "drivers/live/live_wake.h"
 #include "drivers/shm/shm_port.h"
 #include "drivers/system/lock.h"
+#include "drivers/system/memory.h"
+#include "drivers/system/poisoned.h"
 #include "drivers/udp/udp_port.h"
 
 struct live {
@@ -38,6 +40,7 @@ struct live {
     struct udp_port udp;
     struct shm_port *shm;    /* NULL: not wanted, or the system does not give one. */
     struct capture *capture; /* NULL: none. */
+    bool is_watched;         /* Capture, faults or a sanitizer see all: nothing goes directly. */
     struct faults *faults;   /* NULL: none. */
     struct live_full full;
 
@@ -58,6 +61,16 @@ void live_check(const struct live *live);
 static inline void live_check_locked(const struct live *live)
 {
     CHECK(lock_is_held_here(&live->lock));
+}
+
+/* Makes a move in the program's memory, of which a sanitizer is told. */
+static inline enum nic_move_result live_move(const struct live *live, struct nic_move *move)
+{
+    if (UNLIKELY(live->is_watched) && move->kind != NIC_MOVE_FLUSH) {
+        poison_judge(move->segments, move->segment_count, true, "a packet for",
+                     qp_number(move->qp));
+    }
+    return memory_move(move);
 }
 
 #endif

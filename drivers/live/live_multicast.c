@@ -9,7 +9,6 @@
 #include "drivers/live/live_internal.h"
 #include "drivers/live/live_multicast.h"
 #include "drivers/live/live_resolve.h"
-#include "drivers/system/memory.h"
 
 /* With addresses of 127.0.0.0/8 alone, only IPv4 groups work. An IPv6 group stands for an IPv4
  * group then, because some programs know IPv6 groups only. */
@@ -79,6 +78,6 @@ void live_group_arrival(struct live *live, const struct nic_frame *frame)
         return;
     }
     while (nic_next_delivery(live->nic, &delivery, live->now, &move)) {
-        nic_on_moved(live->nic, &move, memory_move(&move), live->now);
+        nic_on_moved(live->nic, &move, live_move(live, &move), live->now);
     }
 }

@@ -9,7 +9,6 @@
 #include "drivers/live/live_multicast.h"
 #include "drivers/live/live_receive.h"
 #include "drivers/live/live_stat.h"
-#include "drivers/system/memory.h"
 #include "wire/roce_frame.h"
 
 /* Takes in a packet of blocks, and then packets that came before their turn, if their turn has
@@ -18,10 +17,10 @@ static void block_arrival(struct live *live, const struct nic_frame *frame)
 {
     struct nic_move move;
     if (nic_on_packet(live->nic, frame, live->now, &move) == NIC_MOVES) {
-        nic_on_moved(live->nic, &move, memory_move(&move), live->now);
+        nic_on_moved(live->nic, &move, live_move(live, &move), live->now);
     }
     while (nic_next_held(live->nic, &move)) {
-        nic_on_moved(live->nic, &move, memory_move(&move), live->now);
+        nic_on_moved(live->nic, &move, live_move(live, &move), live->now);
     }
 }
 
@@ -35,7 +34,7 @@ void live_arrival(struct live *live, const struct nic_frame *frame)
     }
     switch (nic_on_packet(live->nic, frame, live->now, &move)) {
     case NIC_DONE: return;
-    case NIC_MOVES: nic_on_moved(live->nic, &move, memory_move(&move), live->now); return;
+    case NIC_MOVES: nic_on_moved(live->nic, &move, live_move(live, &move), live->now); return;
     case NIC_MANAGEMENT: live_cm_arrival(live, frame, &move); return;
     }
 }

@@ -11,6 +11,7 @@
 #include "drivers/live/live_packet.h"
 #include "drivers/live/live_resolve.h"
 #include "drivers/live/live_transmit.h"
+#include "drivers/system/poisoned.h"
 #include "wire/roce_frame.h"
 
 /* Packets that one queue pair may send before the next one has its turn. */
@@ -145,10 +146,13 @@ static bool fetch(struct live *live, struct link *link, const struct nic_departu
     return true;
 }
 
-/* Sends a packet in any case: captures and faults do not see accesses that are done directly. */
+/* Sends a packet in any case: captures, faults and sanitizers do not see accesses that are done
+ * directly. */
 static bool transmit_watched(struct live *live, struct link *link,
                              const struct nic_departure *departure)
 {
+    poison_judge(departure->segments, departure->segment_count, false, "a packet of",
+                 qp_number(departure->qp));
     if (live->capture != NULL) {
         return transmit_captured(live, link, departure);
     }
@@ -160,7 +164,7 @@ static bool transmit_watched(struct live *live, struct link *link,
 static bool transmit(struct live *live, const struct nic_departure *departure)
 {
     struct link *link = choose(live, departure->av->link, departure->destination_qpn);
-    if (live->capture != NULL || live->faults != NULL) {
+    if (live->is_watched) {
         return transmit_watched(live, by_route(live, link, departure), departure);
     }
     INVARIANTS(CHECK(link->kind != LINK_SHARED)); /* Each packet goes to one process. */

@@ -25,7 +25,7 @@ struct live_thread {
     bool udp_watched;            /* The UDP sockets are among those of `poll_fd`. */
     bool asleep;                 /* Peers were told to ring the doorbell. */
     struct instant sleeps_until; /* 0 ns: it does not sleep for long. */
-    clockid_t poller;            /* Of the thread of the program that drives, or drove last. */
+    clockid_t poller;            /* The clock of the program's thread that drives, or drove last. */
     _Atomic uint64_t rounds;     /* All rounds of programs so far: do they go on? */
 };
 

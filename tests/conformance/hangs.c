@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * hangs - a program of two connected queue pairs, A and B, that hangs in one of several ways, or does not.
+ * hangs - a program of two connected queue pairs, A and B, that hangs in one of several ways, or
+ * does not.
  *
- * Usage: hangs WAY, under `nonic run`. Prints "hangs A B", the numbers of the queue pairs, when it does.
+ * Usage: hangs WAY, under `nonic run`. Prints "hangs A B", the numbers of the queue pairs, when it
+ * does.
  */
 #include "tests/hostile/victim.h"
 

@@ -30,6 +30,11 @@ FAULTS = (
     ('memory', 'does so in a child', 'fork() == 0 ? write(1, memory, 8) : wait(NULL)', 'use-of-uninitialized-value'),
 )
 
+# Memory that the NIC reads or writes (poison.c): what AddressSanitizer says, and of which access.
+POISONS = {'write': ('heap-use-after-free', 'READ'), 'read': ('heap-use-after-free', 'WRITE'),
+           'beyond': ('heap-buffer-overflow', 'WRITE'), 'in-flight': ('heap-use-after-free', 'READ'),
+           'written': ('heap-use-after-free', 'WRITE'), 'inline': ('heap-use-after-free', 'READ')}
+
 SANITIZERS = 'address', 'thread', 'undefined'
 
 
@@ -72,6 +77,19 @@ def is_found(compiler, sanitizer, fault, report, wire):
             raise Failure(said)
 
 
+def poison(compiler, mistake, wire):
+    """The NIC's accesses are judged as the program's own are; the right twin is not accused."""
+    with tempfile.TemporaryDirectory() as directory:
+        program = build(compiler, 'address', os.path.join(harness.ROOT, 'tests', 'conformance', 'poison.c'), directory)
+        kind, access = POISONS[mistake]
+        process = harness.start([program, mistake], wire)
+        said = harness.finish(process, 60)
+        if process.returncode == 0 or kind not in said or f'{access} of size' not in said or 'nonic: the NIC' not in said \
+                or 'allocated by' not in said:
+            raise Failure(f'{process.returncode}: {said}')
+        alone([program, mistake, 'right'], wire)
+
+
 def valgrind(wire):
     if shutil.which('valgrind') is None:
         raise Skipped('valgrind is not there')
@@ -91,6 +109,10 @@ def tests():
                 if sanitizer in sanitizers:
                     test(f'{wire}: a program of {compiler} with -fsanitize={sanitizer} that {mistake}', is_found,
                          compiler, sanitizer, fault, report, wire)
+        for compiler in 'gcc', 'clang':
+            for mistake in POISONS:
+                test(f'{wire}: memory that is not the program\'s, by {compiler}: {mistake}', poison, compiler, mistake, wire,
+                     smoke=(wire, compiler) == ('shm', 'gcc'))
         for program in 'answers', 'landing':
             test(f'{wire}: {program}: each byte, by clang with -fsanitize=memory', is_believed, program, wire)
         test(f'{wire}: a right program under valgrind', valgrind, wire)

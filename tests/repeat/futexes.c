@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * futexes - threads that wait for words, and what is done with the words, drawn from a seed. The output is the same
- * wherever futex(2) is answered: by Linux, or by the box.
+ * futexes - threads that wait for words, and what is done with the words, drawn from a seed. The
+ * output is the same wherever futex(2) is answered: by Linux, or by the box.
  *
  * Usage: futexes SEED
  */
@@ -23,8 +23,8 @@ enum {
     OPERATIONS = 40
 };
 
-/* Waits begin at the first ones. The second ones are for those that are moved, from one word each: Linux does not always put
- * them behind those that wait there. */
+/* Waits begin at the first ones. The second ones are for those that are moved, from one word each:
+ * Linux does not always put them behind those that wait there. */
 static _Atomic uint32_t word[2 * WORDS];
 
 static struct waiter {
@@ -97,8 +97,8 @@ static int refused(void)
     }
 }
 
-/* FUTEX_WAKE_OP's operation, comparison and their operands. Bit 30 is never set: FUTEX_OWNER_DIED, with which the box wakes
- * a thread when another one ends. */
+/* FUTEX_WAKE_OP's operation, comparison and their operands. Bit 30 is never set: FUTEX_OWNER_DIED,
+ * with which the box wakes a thread when another one ends. */
 static uint32_t drawn_change(void)
 {
     return drawn(5) << 28 | drawn(2) << 31 | drawn(6) << 24 | drawn(16) << 12 | drawn(8);
