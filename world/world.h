@@ -182,7 +182,7 @@ void live_posted(struct live *live, struct qp *qp);
 /* (locked) One round of receiving, timers and sending, by a thread that polls a completion queue,
  * which is or is not armed. */
 void live_progress(struct live *live, bool armed);
-/* (locked) A program took completions without a round of progress. */
+/* (locked) A program took completions without a round of progress; now and then this makes one. */
 void live_reaped(struct live *live, bool armed);
 /* (locked) A program armed a completion queue or is about to block: the world goes on by itself, at
  * once. */

@@ -5,6 +5,7 @@
 #ifndef DRIVERS_CLOCK_H
 #define DRIVERS_CLOCK_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <time.h>
@@ -34,13 +35,13 @@ static inline clockid_t clock_of_thread(pthread_t thread)
     return pthread_getcpuclockid(thread, &clock) == 0 ? clock : CLOCK_PROCESS_CPUTIME_ID;
 }
 
-/* How long the thread of `clock` has run; false: it has ended. */
+/* How long the thread of `clock` has run; 0 if the system does not tell. False: it has ended. */
 static inline bool clock_read_ran(clockid_t clock, uint64_t *ns)
 {
     struct timespec ran;
-    const bool lives = clock_gettime(clock, &ran) == 0;
-    *ns = lives ? (uint64_t)ran.tv_sec * 1000000000u + (uint64_t)ran.tv_nsec : 0;
-    return lives;
+    const bool told = clock_gettime(clock, &ran) == 0;
+    *ns = told ? (uint64_t)ran.tv_sec * 1000000000u + (uint64_t)ran.tv_nsec : 0;
+    return told || errno != EINVAL;
 }
 
 #endif
