@@ -44,7 +44,9 @@ while True:
         caller.close()
 """
 TEXT = (f'device {UNPRINTABLE} \u009b31m\nsent_pkts 5\n{UNPRINTABLE} 7\n' + 'x' * 300 + ' 1\n'
-        'rcvd_pkts nine\nduplicate_request 18446744073709551616\n').encode()
+        'rcvd_pkts nine\nduplicate_request 18446744073709551616\n'
+        f'program rounds={UNPRINTABLE}\nqp qpn=7 state={UNPRINTABLE} sends=1 peer_qpn=9 peer=\u009b31m\n'
+        'qp\nqp qpn\n').encode()
 
 
 def need_root():
@@ -110,6 +112,10 @@ def a_liar_is_cleaned(user, says):
                 raise Failure(f'{word} is shown: {done.stdout!r}')
         if '1 that did not answer' not in done.stderr:
             raise Failure(f'who was left out: {done.stderr!r}')
+        done = stat(['--hang', '3100002'], None)
+        check_printable(done)
+        if 'queue pair 7: ' not in done.stdout or done.returncode != 0:
+            raise Failure(f'--hang: {done.stdout!r} {done.stderr!r}')
         counters = json.loads(stat(['--json', '3100002'], None).stdout)[0]['counters']
         if list(counters) != ['device', 'sent_pkts'] or counters['sent_pkts'] != 5:
             raise Failure(f'as JSON: {counters}')
