@@ -25,6 +25,7 @@ void habit_check(const struct habit *habit)
     CHECK(habit->rounds_without_time <= HABIT_ROUNDS_PER_TIME);
     CHECK(habit->posts.waiting == 0 || habit->posts.waiting < habit->batch);
     CHECK(habit->reaps <= HABIT_REAPS_PER_ROUND);
+    CHECK(habit->first_looks <= HABIT_FIRST_LOOKS_MAX);
     CHECK(habit->rounds_without_udp < HABIT_ROUNDS_PER_UDP);
 }
 
@@ -54,13 +55,13 @@ static void want_more(uint32_t *to_believe)
     }
 }
 
-void habit_stopped(struct habit *habit)
+void habit_stopped(struct habit *habit, uint64_t look_ns)
 {
     INVARIANTS(habit_check(habit));
     habit->driver = HABIT_WATCHED;
     habit->polls = 0;
-    /* Requests waited for a poll that did not come. */
-    if (habit->posts.waiting > 0) {
+    /* Requests waited for a poll that did not come, and a first look does not wait for it. */
+    if (habit->posts.waiting > 0 && look_ns == HABIT_LOOK_NS) {
         habit->posts.together = false;
         habit->posts.streak = 0;
         want_more(&habit->posts.to_believe);

@@ -71,8 +71,10 @@
 /* The thread looks whether the program still polls: first after HABIT_LOOK_NS_FIRST, because many
  * programs poll their queue a few times and their memory from then on, then each HABIT_LOOK_NS. A
  * program that makes less than HABIT_ROUNDS_OF_POLLER rounds meanwhile leaves the work to the
- * thread. */
+ * thread. A program that computes for long between two polls would be taken for one that stopped
+ * each time that it takes over, so only HABIT_FIRST_LOOKS_MAX looks of a NIC come as soon. */
 #define HABIT_LOOK_NS_FIRST    50000
+#define HABIT_FIRST_LOOKS_MAX  4
 #define HABIT_LOOK_NS          1000000
 #define HABIT_ROUNDS_OF_POLLER 16
 /* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost
@@ -97,6 +99,8 @@ struct habit {
     bool polled_since_flush;   /* A program's round came after its last posting. */
     bool deferred;             /* The last round received, and left sending to the next round. */
     uint32_t reaps;            /* Polls that found completions since the last round. */
+    uint32_t first_looks;      /* Looks that came soon, so far, ... */
+    bool looks_soon;           /* ... and the next one does. */
     uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
     uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
     uint32_t polls_to_believe; /* After this number of them we believe that the program polls. */
@@ -309,15 +313,17 @@ static inline void habit_drive(struct habit *habit)
 {
     INVARIANTS(habit_check(habit));
     habit->driver = HABIT_POLLED;
+    habit->looks_soon = habit->first_looks < HABIT_FIRST_LOOKS_MAX;
+    habit->first_looks += habit->looks_soon;
 }
 
 /* The program is about to block: nothing that it does next shows that it polls. True: the thread is
  * to be woken, if there is one. */
 bool habit_will_block(struct habit *habit);
 
-/* The thread has seen that no program polls any more. habit_was_missed: it also found work to
- * do. */
-void habit_stopped(struct habit *habit);
+/* The thread has seen, in `look_ns`, that no program polls any more. habit_was_missed: it also
+ * found work to do. */
+void habit_stopped(struct habit *habit, uint64_t look_ns);
 void habit_was_missed(struct habit *habit);
 
 /* -- Directly, in a peer's memory ---------------------------------------------------------------*/
@@ -360,6 +366,15 @@ enum habit_fetch habit_fetches(const struct habit *habit, bool more, uint32_t by
 
 /* A round of the thread, with or without a peer over UDP: does it look at UDP sockets? */
 bool habit_looks_at_udp(struct habit *habit, bool used);
+
+/* The time until the next look; one that comes soon follows a program's taking over. */
+static inline uint64_t habit_first_look_ns(struct habit *habit)
+{
+    INVARIANTS(habit_check(habit));
+    const bool soon = habit->looks_soon;
+    habit->looks_soon = false;
+    return soon ? HABIT_LOOK_NS_FIRST : HABIT_LOOK_NS;
+}
 
 /* Between two looks of the thread, which are `look_ns` apart, programs made `rounds`, and the
  * thread that drives ran for `ran_ns`: do they still poll? A thread that runs and makes no round

@@ -83,7 +83,7 @@ static void do_once(struct habit *habit, char what)
     case 'd': exchange(habit, 2, 499, true); return;  /* Company that was placed directly. */
     case '1': exchange(habit, 1, 499, false); return;
     case 'b': (void)habit_will_block(habit); return;
-    case 's': habit_stopped(habit); return;
+    case 's': habit_stopped(habit, HABIT_LOOK_NS); return;
     case 'm': habit_was_missed(habit); return;
     default: UNREACHABLE("no such step");
     }
@@ -384,6 +384,13 @@ static void test_naps(void **state)
     assert_false(habit_is_polling(HABIT_LOOK_NS_FIRST, 0, HABIT_LOOK_NS_FIRST / 2));
     assert_true(habit_is_polling(HABIT_LOOK_NS_FIRST, 0, HABIT_LOOK_NS_FIRST / 2 - 1));
     assert_true(habit_is_polling(HABIT_LOOK_NS_FIRST, 1, HABIT_LOOK_NS_FIRST));
+    struct habit habit = after((struct step[]){{'\0', 0}}, 32);
+    for (int i = 0; i < 100; i++) {
+        habit_drive(&habit);
+        assert_int_equal(habit_first_look_ns(&habit),
+                         i < HABIT_FIRST_LOOKS_MAX ? HABIT_LOOK_NS_FIRST : HABIT_LOOK_NS);
+        assert_int_equal(habit_first_look_ns(&habit), HABIT_LOOK_NS);
+    }
 }
 
 /* A program whose polls all find completions makes a round now and then, if it drives. */

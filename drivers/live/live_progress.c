@@ -367,22 +367,23 @@ static void look_on(struct live *live)
 {
     struct epoll_event events[8];
     struct since since = {.rounds = live->thread.rounds, .poller = live->thread.poller};
-    uint64_t look_ns = HABIT_LOOK_NS_FIRST;
+    uint64_t next_ns = habit_first_look_ns(&live->habit), look_ns = next_ns;
     int count = 0;
     bool polled = true;
     INVARIANTS(CHECK(live->habit.driver == HABIT_POLLED));
     (void)clock_read_ran(since.poller, &since.ran_ns);
     lock_release(&live->lock);
     while (count == 0 && polled) {
+        look_ns = next_ns;
         count = wait_for_events(live->thread.poll_fd, events, COUNT_OF(events), look_ns);
         polled = count > 0 || still_polls(live, &since, look_ns);
-        look_ns = HABIT_LOOK_NS;
+        next_ns = HABIT_LOOK_NS;
     }
     lock_take_unbiased(&live->lock);
     live->now = clock_now();
     serve_events(live, events, count);
     if (live->habit.driver == HABIT_POLLED && !polled) {
-        habit_stopped(&live->habit);
+        habit_stopped(&live->habit, look_ns);
         if (go_round(live)) {
             habit_was_missed(&live->habit);
         }
