@@ -486,7 +486,9 @@ int stat_hang(const struct stat_named *named, bool json)
     json_decref(list);
     stat_say_left_out(&said, &now.left_out);
     if (answered == 0 && !json) {
-        fprintf(stderr, "nonic: no such program runs on nonic, or it does not answer\n");
+        fprintf(stderr, named->count > 0
+                            ? "nonic: no such program runs on nonic, or it does not answer\n"
+                            : "nonic: no program of yours runs on nonic\n");
     }
     forget(&before);
     forget(&now);

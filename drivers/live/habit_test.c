@@ -84,6 +84,7 @@ static void do_once(struct habit *habit, char what)
     case '1': exchange(habit, 1, 499, false); return;
     case 'b': (void)habit_will_block(habit); return;
     case 's': habit_stopped(habit, HABIT_LOOK_NS); return;
+    case 'S': habit_stopped(habit, HABIT_LOOK_NS_FIRST); return;
     case 'm': habit_was_missed(habit); return;
     default: UNREACHABLE("no such step");
     }
@@ -189,6 +190,10 @@ static void test_a_habit_that_failed(void **state)
     steps[5].times = 8 * 64 - 1;
     assert_false(after(steps, BATCH).posts.together);
     steps[5].times = 8 * 64;
+    assert_true(after(steps, BATCH).posts.together);
+    /* A look that came soon doubts nothing: the posts have hardly waited. */
+    steps[3].what = 'S';
+    steps[5].times = 0;
     assert_true(after(steps, BATCH).posts.together);
 }
 
