@@ -146,8 +146,16 @@ enum nic_atomic {
     NIC_STORE,        /* The number becomes `swap_or_add`. */
 };
 
+/* The owner of the memory that a move writes. */
+enum nic_purpose {
+    NIC_FOR_PEER,    /* The peer named it: a WRITE or an atomic. */
+    NIC_FOR_RECEIVE, /* A receive's: a part of a SEND. */
+    NIC_FOR_REQUEST, /* A request's of our own: what a READ or an atomic brings. */
+};
+
 struct nic_move {
     enum nic_move_kind kind;
+    enum nic_purpose purpose;
     bool in_order; /* It may not finish before earlier moves of its queue pair. */
     uint32_t segment_count;
     const uint8_t *payload;        /* In the frame. */
@@ -174,7 +182,6 @@ struct nic_move {
     uint8_t position;
     uint8_t action;
     bool ack_request;
-    bool receives;  /* A part of a SEND. */
     bool completes; /* `completion` is due when the move is done. */
     struct completion completion;
 };

@@ -116,14 +116,15 @@ void qp_finish_receive(struct qp *qp, const struct nic_move *move, bool there)
 {
     struct completion completion = move->completion;
     if (!there) {
-        completion.status = move->receives ? COMPLETION_LOCAL_PROTECTION : COMPLETION_FLUSHED;
+        completion.status =
+            move->purpose == NIC_FOR_RECEIVE ? COMPLETION_LOCAL_PROTECTION : COMPLETION_FLUSHED;
     } else if (qp->spoilt) {
         completion.status = COMPLETION_FLUSHED;
     }
     qp->spoilt |= !there;
     if (move->completes) {
         qp_complete_receive(qp, move->srqn, &completion);
-    } else if (!there && move->receives && qp->current != NULL) {
+    } else if (!there && move->purpose == NIC_FOR_RECEIVE && qp->current != NULL) {
         qp_spoil_receive(qp, COMPLETION_LOCAL_PROTECTION);
     }
 }

@@ -98,6 +98,16 @@ static const struct transition *find_transition(uint8_t type, uint8_t from, uint
     return NULL;
 }
 
+void qp_judge_change(enum qp_type type, enum qp_state from, enum qp_state to, uint32_t mask,
+                     uint32_t *missing, uint32_t *excess)
+{
+    const struct transition *transition =
+        find_transition((uint8_t)type, (uint8_t)from, (uint8_t)to);
+    const uint32_t given = mask & ~(uint32_t)QP_ATTR_STATE;
+    *missing = transition == NULL ? 0 : transition->required & ~given;
+    *excess = transition == NULL ? 0 : given & ~(transition->required | transition->optional);
+}
+
 static enum status judge_values(const struct qp *qp, const struct qp_attributes *wanted,
                                 uint32_t mask)
 {
@@ -142,16 +152,12 @@ static enum status judge(const struct qp *qp, const struct qp_attributes *wanted
     if (to == QP_RESET || to == QP_ERR) {
         return (mask & ~(uint32_t)(QP_ATTR_STATE | QP_ATTR_CUR_STATE)) ? STATUS_INVALID : STATUS_OK;
     }
-    const struct transition *transition = find_transition(qp->type, qp->state, (uint8_t)to);
-    if (transition == NULL) {
+    if (find_transition(qp->type, qp->state, (uint8_t)to) == NULL) {
         return STATUS_INVALID;
     }
-    const uint32_t given = mask & ~(uint32_t)QP_ATTR_STATE;
-    if ((given & transition->required) != transition->required ||
-        (given & ~(transition->required | transition->optional)) != 0) {
-        return STATUS_INVALID;
-    }
-    return judge_values(qp, wanted, mask);
+    uint32_t missing, excess;
+    qp_judge_change((enum qp_type)qp->type, (enum qp_state)qp->state, to, mask, &missing, &excess);
+    return (missing | excess) != 0 ? STATUS_INVALID : judge_values(qp, wanted, mask);
 }
 
 static void copy_values(struct qp_attributes *to, const struct qp_attributes *from, uint32_t mask)

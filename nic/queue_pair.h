@@ -111,6 +111,10 @@ void qp_destroy(struct qp *qp);
  * (nic_limits.reads), STATUS_BUSY while the peer waits for the answers to more. */
 MUST_USE enum status qp_modify(struct qp *qp, const struct qp_attributes *attributes, uint32_t mask,
                                struct instant now);
+/* The attributes that a change of state needs and `mask` lacks, and those of `mask` that it takes
+ * not. Both 0: there is no such change, or nothing is wrong with the mask. */
+void qp_judge_change(enum qp_type type, enum qp_state from, enum qp_state to, uint32_t mask,
+                     uint32_t *missing, uint32_t *excess);
 void qp_query(const struct qp *qp, struct qp_attributes *attributes);
 
 /* STATUS_INVALID: wrong state, kind or flags for the service, a datagram without an address vector,

@@ -92,6 +92,7 @@ void block_begin_move(struct qp *qp, uint32_t number, enum move_action action,
 {
     move->in_order = true; /* Else a second copy might be written behind a completion. */
     move->prefix_bytes = 0;
+    move->purpose = NIC_FOR_PEER;
     move->qp = qp;
     move->psn = number;
     move->epoch = qp->epoch;
@@ -117,6 +118,9 @@ void block_begin_place(struct qp *qp, const struct block_piece *piece, uint32_t 
 {
     block_begin_move(qp, piece->number, MOVE_BLOCK_PLACE, move);
     move->kind = piece->bytes == 0 ? NIC_MOVE_NOTHING : NIC_MOVE_SCATTER;
+    if (piece->message.opcode == BLOCK_SEND) {
+        move->purpose = NIC_FOR_RECEIVE;
+    }
     move->payload = piece->payload;
     move->birth = birth;
     move->position = piece->position;

@@ -387,6 +387,7 @@ bool block_send_on_data(struct qp *qp, const struct block_arrival *arrival, stru
     move->payload = packet->payload;
     move->qp = qp;
     move->work = work;
+    move->purpose = NIC_FOR_REQUEST;
     move->psn = packet->number;
     move->epoch = qp->send_epoch;
     move->action = MOVE_BLOCK_DATA;

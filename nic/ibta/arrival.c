@@ -62,6 +62,6 @@ void ibta_begin_move(struct qp *qp, const struct roce_packet *packet, enum move_
     move->epoch = action == MOVE_RESPONSE ? qp->send_epoch : qp->epoch;
     move->action = (uint8_t)action;
     move->ack_request = packet->ack_request;
-    move->receives = false;
+    move->purpose = action == MOVE_RESPONSE ? NIC_FOR_REQUEST : NIC_FOR_PEER;
     move->completes = false;
 }

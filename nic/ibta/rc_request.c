@@ -66,7 +66,7 @@ static bool on_send(struct qp *qp, const struct roce_packet *packet, uint32_t tr
     }
     const uint32_t offset = incoming_before(&qp->in.rc.incoming, traits);
     ibta_begin_move(qp, packet, MOVE_REQUEST, move);
-    move->receives = true;
+    move->purpose = NIC_FOR_RECEIVE;
     switch (receive_gather(qp, qp->current, offset, packet->payload_bytes, move->segments,
                            &move->segment_count)) {
     case GATHER_GOOD: break;

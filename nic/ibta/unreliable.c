@@ -232,7 +232,7 @@ static bool uc_on_send(struct qp *qp, const struct roce_packet *packet, uint32_t
     }
     const uint32_t offset = incoming_before(&qp->in.uc.incoming, traits);
     ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
-    move->receives = true;
+    move->purpose = NIC_FOR_RECEIVE;
     switch (receive_gather(qp, qp->current, offset, packet->payload_bytes, move->segments,
                            &move->segment_count)) {
     case GATHER_GOOD: break;
@@ -359,7 +359,7 @@ bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_m
         return nic_drop(qp->nic, COUNTER_drop_no_receive);
     }
     ibta_begin_move(qp, packet, MOVE_UNRELIABLE, move);
-    move->receives = true;
+    move->purpose = NIC_FOR_RECEIVE;
     const uint32_t bytes = NIC_GRH_BYTES + packet->payload_bytes;
     switch (receive_gather(qp, qp->current, 0, bytes, move->segments, &move->segment_count)) {
     case GATHER_GOOD: break;
