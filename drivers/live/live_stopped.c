@@ -118,13 +118,17 @@ static bool unread_in_socket(struct live *live, struct link *link, bool last)
     return reading->unread;
 }
 
+/* An answer may lie in a ring that has not been let in. That is the work of nonic's thread, which
+ * may have had no processor since, or have stopped for good in a child of fork (a sanitizer's malloc
+ * whose lock the parent held). */
 static bool is_unread(struct live *live, const struct nic_overdue *overdue)
 {
     struct link *link = nic_qp_link(overdue->qp);
     if (link == NULL) {
         return false;
     }
-    return link->kind == LINK_SHM   ? unread_in_ring(live, link, overdue->since)
+    return link->kind == LINK_SHM ? unread_in_ring(live, link, overdue->since) ||
+                                        (live->shm != NULL && shm_port_greet(live->shm))
            : link->kind == LINK_UDP ? unread_in_socket(live, link, overdue->last)
                                     : false;
 }

@@ -397,14 +397,21 @@ static const struct shm_inbound *find_inbound(const struct shm_port *port,
     return NULL;
 }
 
+bool shm_port_greet(struct shm_port *port)
+{
+    const uint64_t before = port->greeted;
+    /* The first call accepts callers, the second one reads their hellos. */
+    shm_port_serve(port);
+    shm_port_serve(port);
+    return port->greeted != before;
+}
+
 bool shm_link_is_answered_by_ring(struct shm_port *port, const struct link *base)
 {
     const struct shm_link *link = CONTAINER_OF_CONST(base, struct shm_link, link);
     const struct shm_inbound *inbound = find_inbound(port, link);
     if (inbound == NULL && !base->lost) {
-        /* The first call accepts the caller, the second one reads its hello. */
-        shm_port_serve(port);
-        shm_port_serve(port);
+        (void)shm_port_greet(port);
         inbound = find_inbound(port, link);
     }
     return inbound != NULL && !base->lost &&
@@ -465,6 +472,7 @@ static bool add_inbound(struct shm_port *port, struct shm_inbound *inbound)
     }
     CHECK(port->inbound_count < port->inbound_max && inbound->ring != NULL);
     port->inbound[port->inbound_count++] = inbound;
+    port->greeted++;
     return true;
 }
 

@@ -152,9 +152,27 @@ static void test_queue_that_others_fill(void **state)
     shm_port_close(peer);
 }
 
+/* A program that waits for an answer lets in the ring in which it comes, once. */
+static void test_greeting(void **state)
+{
+    (void)state;
+    const struct gid gids[2] = {gid_of(2), gid_of(3)};
+    struct shm_port *port = open_port(&gids[0]), *peer = open_port(&gids[1]);
+    assert_false(shm_port_greet(port));
+    struct link *link = shm_port_link(peer, &gids[0], LOCAL_NO_SLOT);
+    assert_non_null(link);
+    assert_true(shm_port_greet(port));
+    assert_int_equal(port->inbound_count, 1);
+    assert_false(shm_port_greet(port));
+    shm_port_close(peer);
+    assert_false(shm_port_greet(port));
+    shm_port_close(port);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_greeting),
         cmocka_unit_test(test_queue_that_others_fill),
         cmocka_unit_test(test_peer_that_became_another_user),
         cmocka_unit_test(test_peer_that_ended),

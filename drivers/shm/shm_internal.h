@@ -82,6 +82,7 @@ struct shm_port {
     uint32_t caller_count;
     struct shm_inbound **inbound;
     uint32_t inbound_count, inbound_max;
+    uint64_t greeted; /* Rings that ever came. */
     struct shm_turn {
         uint32_t ring;  /* Which of `inbound` is read, ... */
         uint32_t taken; /* ... and how many packets were taken from it. */

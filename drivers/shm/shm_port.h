@@ -53,6 +53,8 @@ void shm_port_forget(struct shm_port *port);
  * returns whether there was anything to serve; the second call lets in a peer that connects. */
 int shm_port_fd(const struct shm_port *port);
 bool shm_port_serve(struct shm_port *port);
+/* Serves callers, and those that are let in. Has a peer's ring come? */
+bool shm_port_greet(struct shm_port *port);
 
 /* Lets in callers of our user, and sends callers of other users away, a limited number of each in
  * one call. A part of shm_port_serve. */
