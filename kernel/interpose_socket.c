@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "drivers/system/raced.h"
 #include "kernel/interpose.h"
 #include "kernel/netlink_socket.h"
 
@@ -48,6 +49,7 @@ ssize_t interpose_send(int fd, const void *bytes, size_t count, const void *name
 NEXT(send)
 EXPORT ssize_t send(int fd, const void *bytes, size_t count, int flags)
 {
+    race_tell();
     return interpose_is_netlink(fd) ? interpose_send(fd, bytes, count, NULL, 0)
                                     : next_send()(fd, bytes, count, flags);
 }
@@ -56,6 +58,7 @@ NEXT(sendto)
 EXPORT ssize_t sendto(int fd, const void *bytes, size_t count, int flags, __CONST_SOCKADDR_ARG name,
                       socklen_t length)
 {
+    race_tell();
     return interpose_is_netlink(fd) ? interpose_send(fd, bytes, count, name.__sockaddr__, length)
                                     : next_sendto()(fd, bytes, count, flags, name, length);
 }
@@ -63,6 +66,7 @@ EXPORT ssize_t sendto(int fd, const void *bytes, size_t count, int flags, __CONS
 NEXT(sendmsg)
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
+    race_tell();
     return interpose_is_netlink(fd) ? netlink_socket_send(fd, message)
                                     : next_sendmsg()(fd, message, flags);
 }

@@ -29,6 +29,10 @@ int run_part(const char *name, char **argv);
  * error says why not (run.c). */
 bool preload_library(void);
 
+/* Becomes this program, on nonic. Returns only if it cannot be started: standard error says why,
+ * and this is the exit status (run.c). */
+int run_program(char **program);
+
 /* Warns on standard error if nonic cannot be loaded into this program, and says what to do; the
  * program is looked for as execvp does (program.c). */
 void warn_of_program(const char *name);

@@ -48,6 +48,14 @@ static void print_help(void)
         "                         whose completions nobody polled, objects of two contexts, GIDs "
         "of\n"
         "                         two families, ...; a line on stderr names the rule and the cure\n"
+        "  --check[=WORDS]        judge what the program does with verbs, and tell its errors and "
+        "what\n"
+        "                         works by luck, with the place in the source and the cure; status "
+        "66\n"
+        "                         if there was an error. WORDS, with commas: all (advice, too), "
+        "json,\n"
+        "                         a rule to leave out (-RULE), and to leave places out "
+        "(except=FILE)\n"
         "  --stats                print the NIC's counters when the program ends\n"
         "  --help                 print this\n\n"
         "Programs that are linked statically, built for another C library than glibc, or gain\n"
@@ -135,13 +143,30 @@ bool preload_library(void)
     return true;
 }
 
-static int execute(char **program)
+int run_program(char **program)
 {
+    if (!preload_library()) {
+        return 1;
+    }
     warn_of_program(program[0]);
     execvp(program[0], program);
     const int reason = errno;
     fprintf(stderr, "nonic: cannot run %s: %s\n", program[0], strerror(reason));
     return reason == ENOENT ? 127 : 126;
+}
+
+/* The part that judges has the rest of the command line, and its own words in front. */
+static int run_checked(const char *words, int count, char **program)
+{
+    char **arguments = calloc((size_t)count + 3, sizeof(*arguments)), *copy = strdup(words);
+    if (arguments == NULL || copy == NULL) {
+        fprintf(stderr, "nonic: no memory\n");
+        return 1;
+    }
+    arguments[0] = (char[]){"nonic-check"};
+    arguments[1] = copy;
+    memcpy(arguments + 2, program, (size_t)count * sizeof(*arguments));
+    return run_part("nonic-check", arguments);
 }
 
 /* Options, and how the library is told of them: an option without a value says 1. */
@@ -178,6 +203,7 @@ int command_run(int argc, char **argv)
                                             {"capture", required_argument, NULL, 'c'},
                                             {"fault", required_argument, NULL, 'f'},
                                             {"strict", no_argument, NULL, 'S'},
+                                            {"check", optional_argument, NULL, 'k'},
                                             {"stats", no_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
@@ -185,9 +211,14 @@ int command_run(int argc, char **argv)
         {'w', "NONIC_WIRE", NULL},   {'t', "NONIC_TRANSPORT", NULL}, {'d', "NONIC_DEVICE", NULL},
         {'p', "NONIC_PATHS", NULL},  {'f', "NONIC_FAULT", NULL},     {'c', "NONIC_CAPTURE", NULL},
         {'S', "NONIC_STRICT", NULL}, {'s', "NONIC_STATS", NULL},     {0, NULL, NULL}};
+    const char *check = NULL;
     int option;
     while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
         struct setting *setting = find_setting(settings, option);
+        if (option == 'k') {
+            check = optarg == NULL ? "" : optarg;
+            continue;
+        }
         if (option == 'h') {
             print_help();
             return 0;
@@ -195,7 +226,7 @@ int command_run(int argc, char **argv)
         if (setting == NULL) {
             fprintf(stderr,
                     "nonic: valid options of 'run' are --wire, --transport, --device, --paths, "
-                    "--capture, --fault, --strict, --stats, --help\n");
+                    "--capture, --fault, --strict, --check, --stats, --help\n");
             return EXIT_USAGE;
         }
         setting->value = optarg != NULL ? optarg : "1";
@@ -212,8 +243,6 @@ int command_run(int argc, char **argv)
         fprintf(stderr, "nonic: %s\n", error);
         return EXIT_USAGE;
     }
-    if (!preload_library()) {
-        return 1;
-    }
-    return execute(argv + optind);
+    return check == NULL ? run_program(argv + optind)
+                         : run_checked(check, argc - optind, argv + optind);
 }

@@ -457,6 +457,25 @@ static bool is_wanted(const struct stat_named *named, int pid)
     return is;
 }
 
+json_t *stat_hang_find(const struct stat_named *named)
+{
+    struct view before = look();
+    sleep(PAUSE_S);
+    struct view now = look();
+    json_t *list = json_array();
+    for (size_t i = 0; i < now.count; i++) {
+        const struct program *earlier = same_program(&before, &now.programs[i]);
+        if (earlier != NULL && is_wanted(named, now.programs[i].pid)) {
+            json_t *findings = judge(earlier, &now.programs[i], &now);
+            add(list, &now.programs[i], findings);
+            json_decref(findings);
+        }
+    }
+    forget(&before);
+    forget(&now);
+    return list;
+}
+
 int stat_hang(const struct stat_named *named, bool json)
 {
     struct view before = look();

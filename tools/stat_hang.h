@@ -9,6 +9,10 @@
 
 #include "tools/stat_text.h"
 
+/* Looks twice, a second apart. Returns a list of objects: pid, uid, and `hangs`, a list of rule,
+ * sentence and queue_pairs. It is the caller's. */
+json_t *stat_hang_find(const struct stat_named *named);
+
 /* Looks twice, a second apart, and prints what it found. Returns the exit status of the command. */
 int stat_hang(const struct stat_named *named, bool json);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "drivers/system/shortage.h"
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 #include "verbs/strict.h"
 
@@ -121,6 +122,9 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
 {
     struct live *live = live_of(ibv->context);
+    if (is_checked()) {
+        checking_handle_gone(&ah_of(ibv)->av);
+    }
     live_lock(live);
     INVARIANTS(ah_check(ah_of(ibv)));
     CHECK(ah_of(ibv)->pd->users > 0);

@@ -14,6 +14,7 @@
 #include "drivers/system/descriptor.h"
 #include "drivers/system/system.h"
 #include "kernel/describe.h"
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 
 static struct {
@@ -292,4 +293,10 @@ static void context_fill_slots(struct verbs_context *verbs, bool strict)
     ops->post_srq_recv = strict ? post_srq_recv_strictly : post_srq_recv;
     ops->post_send = strict ? post_send_strictly : post_send;
     ops->post_recv = strict ? post_recv_strictly : post_recv;
+    if (is_checked()) {
+        ops->poll_cq = cq_poll_wc_checked;
+        ops->post_srq_recv = checked_post_srq_recv;
+        ops->post_send = checked_post_send;
+        ops->post_recv = checked_post_recv;
+    }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 #include "verbs/strict.h"
 
@@ -101,6 +102,9 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
         pthread_mutex_unlock(&channel_of(channel)->mutex);
     }
     enter(cq);
+    if (is_checked()) {
+        checking_cq_made(cq);
+    }
     return cq;
 }
 
@@ -115,6 +119,40 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
     return cq == NULL ? NULL : (struct ibv_cq *)(void *)&cq->ex;
 }
 
+/* (the queue's mutex) */
+static bool is_acknowledged(const struct verbs_cq *cq)
+{
+    return cq->ex.comp_events_completed == cq->comp_events_delivered &&
+           cq->ex.async_events_completed == cq->async_events_delivered;
+}
+
+/* (the queue's mutex) Another thread may still acknowledge. False: none has for a second. */
+static bool wait_a_second(struct verbs_cq *cq)
+{
+    struct timespec end;
+    int reason = 0;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec++;
+    while (!is_acknowledged(cq) && reason == 0) {
+        reason = pthread_cond_timedwait(&cq->ex.cond, &cq->ex.mutex, &end);
+    }
+    return is_acknowledged(cq);
+}
+
+static void wait_for_acknowledgements(struct verbs_cq *cq)
+{
+    pthread_mutex_lock(&cq->ex.mutex);
+    if (is_checked() && !wait_a_second(cq)) {
+        pthread_mutex_unlock(&cq->ex.mutex);
+        checking_cq_ends(cq);
+        pthread_mutex_lock(&cq->ex.mutex);
+    }
+    while (!is_acknowledged(cq)) {
+        pthread_cond_wait(&cq->ex.cond, &cq->ex.mutex);
+    }
+    pthread_mutex_unlock(&cq->ex.mutex);
+}
+
 EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 {
     struct verbs_cq *cq = cq_of(ibv);
@@ -123,7 +161,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     INVARIANTS(verbs_cq_check(cq));
     if (cq->core.users > 0) {
         live_unlock(live);
-        return EBUSY;
+        return checking_busy("completion queue");
     }
     nic_forget_cq(&cq->core);
     INVARIANTS(CHECK(list_empty(&cq->core.notify) && cq->core.events == 0));
@@ -133,12 +171,10 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     if (ibv->channel != NULL) {
         channel_forget(channel_of(ibv->channel), cq);
     }
-    pthread_mutex_lock(&ibv->mutex);
-    while (ibv->comp_events_completed != cq->comp_events_delivered ||
-           ibv->async_events_completed != cq->async_events_delivered) {
-        pthread_cond_wait(&ibv->cond, &ibv->mutex);
+    wait_for_acknowledgements(cq);
+    if (is_checked()) {
+        checking_cq_gone(ibv->handle);
     }
-    pthread_mutex_unlock(&ibv->mutex);
     pthread_mutex_destroy(&ibv->mutex);
     pthread_cond_destroy(&ibv->cond);
     memory_give(cq->parent, cq->ring, &cq->memory, MEMORY_CQ);
@@ -172,6 +208,9 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
         INVARIANTS(verbs_cq_check(cq));
     }
     live_unlock(live);
+    if (is_checked() && fits) {
+        checking_cq_resized(cq);
+    }
     memory_give(cq->parent, ring, &memory, MEMORY_CQ);
     return fits ? 0 : EINVAL;
 }
@@ -269,6 +308,25 @@ int cq_poll_wc_strictly(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
     return poll_wc(ibv, count, wc, true);
 }
 
+int cq_poll_wc_checked(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
+{
+    struct checker *checker = checking_enter();
+    const int found = poll_wc(ibv, count, wc, live_is_strict(live_of(ibv->context)));
+    for (int i = 0; i < found; i++) {
+        const struct completion completion = {.wr_id = wc[i].wr_id,
+                                              .status = (uint8_t)wc[i].status,
+                                              .kind = (uint8_t)wc[i].opcode,
+                                              .qpn = wc[i].qp_num,
+                                              .source_qpn = wc[i].src_qp};
+        checking_polled(checker, &completion);
+    }
+    if (found < 0) {
+        checker_poll_failed(checker, ibv->handle);
+    }
+    checking_leave();
+    return found;
+}
+
 int cq_request_notify(struct ibv_cq *ibv, int solicited_only)
 {
     struct live *live = live_of(ibv->context);
@@ -331,6 +389,26 @@ static int ex_next_poll(struct ibv_cq_ex *ex)
 static int ex_next_poll_strictly(struct ibv_cq_ex *ex)
 {
     return ex_poll(ex, false, true);
+}
+
+static int poll_first(struct ibv_cq_ex *ex)
+{
+    return ex_poll(ex, true, live_is_strict(live_of(ex->context)));
+}
+
+static int poll_next(struct ibv_cq_ex *ex)
+{
+    return ex_poll(ex, false, live_is_strict(live_of(ex->context)));
+}
+
+static int ex_start_poll_checked(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+    return attr->comp_mask != 0 ? EINVAL : checking_poll(ex, poll_first, &ex_of(ex)->current);
+}
+
+static int ex_next_poll_checked(struct ibv_cq_ex *ex)
+{
+    return checking_poll(ex, poll_next, &ex_of(ex)->current);
 }
 
 /* The completion was copied out: there is nothing to give back. */
@@ -431,6 +509,10 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
     const bool strict = live_is_strict(live_of(context));
     ex->start_poll = strict ? ex_start_poll_strictly : ex_start_poll;
     ex->next_poll = strict ? ex_next_poll_strictly : ex_next_poll;
+    if (is_checked()) {
+        ex->start_poll = ex_start_poll_checked;
+        ex->next_poll = ex_next_poll_checked;
+    }
     ex->end_poll = ex_end_poll;
     ex->read_opcode = ex_read_opcode;
     ex->read_vendor_err = ex_read_vendor_err;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 #include "verbs/strict.h"
 
@@ -215,7 +216,7 @@ int dm_free(struct ibv_dm *ibv)
     INVARIANTS(device_memory_check(memory));
     pthread_mutex_unlock(&memories.mutex);
     if (busy) {
-        return EBUSY;
+        return checking_busy("piece of device memory");
     }
     drop_handle(memory);
     object_free(ibv->context, dm_of(ibv));

@@ -6,12 +6,14 @@
  * count up an eventfd. Programs that take an event take one count, and acknowledge it later; what
  * an event is about cannot be destroyed before that (ibv_ack_cq_events(3)).
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "drivers/system/descriptor.h"
 #include "drivers/system/system.h"
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 
 /* A program that has closed the descriptor, which is lent to it, is not woken any more. */
@@ -83,7 +85,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
     INVARIANTS(channel_check(channel));
     pthread_mutex_unlock(&channel->mutex);
     if (busy) {
-        return EBUSY;
+        return checking_busy("completion channel");
     }
     descriptor_take_back(ibv->fd);
     pthread_mutex_destroy(&channel->mutex);
@@ -126,10 +128,46 @@ static struct verbs_cq *next_event(struct verbs_channel *channel)
     return cq;
 }
 
+/* For a program that is checked, and waits for an event of this channel. */
+struct waiting {
+    const struct verbs_channel *channel;
+    struct checker *checker;
+};
+
+static void look_at_queue(void *waiting, const struct verbs_cq *cq)
+{
+    const struct waiting *it = waiting;
+    if (cq->ex.channel == &it->channel->ibv && cq->events == 0) {
+        checker_waits(it->checker, cq->ex.handle, cq_count(&cq->core),
+                      cq->core.arming == CQ_ARMED_NEXT);
+    }
+}
+
+static void judge_wait(struct verbs_channel *channel)
+{
+    struct live *live = live_of(channel->ibv.context);
+    const int flags = fcntl(channel->ibv.fd, F_GETFL);
+    if (flags < 0 || (flags & O_NONBLOCK)) {
+        return; /* It does not wait here. */
+    }
+    struct waiting waiting = {.channel = channel, .checker = checking_enter()};
+    live_lock(live);
+    pthread_mutex_lock(&channel->mutex);
+    if (list_empty(&channel->events)) {
+        cq_each(look_at_queue, &waiting);
+    }
+    pthread_mutex_unlock(&channel->mutex);
+    live_unlock(live);
+    checking_leave();
+}
+
 EXPORT int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)
 {
     struct verbs_channel *channel = channel_of(ibv);
     struct verbs_cq *found = NULL;
+    if (is_checked()) {
+        judge_wait(channel);
+    }
     /* A count without an event is one that was withdrawn between the two. */
     while (found == NULL) {
         if (!count_down(ibv->fd)) {
@@ -138,6 +176,9 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, vo
         pthread_mutex_lock(&channel->mutex);
         found = next_event(channel);
         pthread_mutex_unlock(&channel->mutex);
+    }
+    if (is_checked()) {
+        checking_event_taken(found);
     }
     *cq = (struct ibv_cq *)(void *)&found->ex;
     *cq_context = found->ex.cq_context;
@@ -148,6 +189,9 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, vo
 
 EXPORT void ibv_ack_cq_events(struct ibv_cq *ibv, unsigned int count)
 {
+    if (is_checked()) {
+        checking_events_acked(ibv, count);
+    }
     pthread_mutex_lock(&ibv->mutex);
     ibv->comp_events_completed += count;
     pthread_cond_signal(&ibv->cond);

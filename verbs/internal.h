@@ -385,6 +385,12 @@ int program_memory_persists(uint64_t address, uint64_t bytes);
 
 /* post.c */
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* A request as the NIC takes it; 0 or errno: it cannot be one. */
+int post_translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
+                   struct send_request *request);
+/* The address handle of a datagram is of another domain than its queue pair: judged with `strict`
+ * and by the checker only. */
+bool post_names_foreign_handle(struct ibv_qp *qp, const struct ibv_send_wr *wr);
 /* (locked) A request that is posted to a failed queue pair completes at once, and needs the
  * time. */
 void post_note_time(struct live *live, const struct qp *qp);
@@ -410,6 +416,7 @@ int port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
                size_t attr_bytes);
 int cq_poll_wc(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int cq_poll_wc_strictly(struct ibv_cq *cq, int count, struct ibv_wc *wc);
+int cq_poll_wc_checked(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int cq_request_notify(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);

@@ -10,6 +10,7 @@
 #include "kernel/nldev_objects.h"
 #include "nic/inventory.h"
 #include "verbs/blocks.h"
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 
 static bool is_of(const struct objects_collection *collection, const struct ibv_context *context)
@@ -158,6 +159,7 @@ static void collect(enum nldev_kind kind, struct objects_collection *collection)
 static void in_child(void)
 {
     blocks_in_child();
+    checking_in_child();
     context_in_child();
     cq_in_child();
     dm_in_child();
@@ -177,6 +179,7 @@ struct live *library_open(void)
         live_lock(live);
         live_listen(live, &listener);
         live_unlock(live);
+        checking_begin(live);
     }
     return live;
 }

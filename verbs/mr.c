@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
 #include "verbs/strict.h"
@@ -107,6 +108,9 @@ struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *reque
         return fail(status_errno(status));
     }
     note_writable(request);
+    if (is_checked()) {
+        checking_region_made();
+    }
     return show(mr);
 }
 
@@ -274,7 +278,13 @@ static int deregister(struct verbs_mr *mr)
 
 EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 {
+    if (is_checked()) {
+        checking_region_gone(ibv->lkey);
+    }
     const int reason = deregister(mr_of(ibv));
+    if (is_checked()) {
+        checking_region_withdrawn();
+    }
     if (reason == 0) {
         give_up(mr_of(ibv));
     }

@@ -10,6 +10,7 @@
 
 #include "base/align.h"
 #include "verbs/blocks.h"
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 #include "verbs/strict.h"
 
@@ -102,7 +103,7 @@ static int dealloc_parent(struct verbs_pd *pd)
     }
     live_unlock(live);
     if (busy) {
-        return EBUSY;
+        return checking_busy("parent domain");
     }
     forget(pd);
     return 0;
@@ -120,7 +121,7 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
     const bool busy = pd->core->users > 0;
     live_unlock(live);
     if (busy) {
-        return EBUSY;
+        return checking_busy("protection domain");
     }
     struct protection_domain *domain = domain_of(pd->core);
     forget(pd);
@@ -214,7 +215,7 @@ int td_dealloc(struct ibv_td *ibv)
     const bool busy = td->users > 0;
     live_unlock(live);
     if (busy) {
-        return EBUSY;
+        return checking_busy("thread domain");
     }
     object_free(ibv->context, td);
     return 0;

@@ -56,8 +56,8 @@ static int translate_local(const struct ibv_send_wr *wr, struct send_request *re
     return bind_request(wr->bind_mw.mw, &wr->bind_mw.bind_info, wr->bind_mw.rkey, &request->bind);
 }
 
-static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
-                     struct send_request *request)
+int post_translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
+                   struct send_request *request)
 {
     if (wr->num_sge < 0 || wr->num_sge > NIC_SGE_MAX ||
         (wr->send_flags & ~(unsigned int)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |
@@ -98,8 +98,7 @@ static int translate(const struct ibv_qp *qp, const struct ibv_send_wr *wr,
                : 0;
 }
 
-/* The handle of a datagram is judged with `strict` only. */
-static bool names_foreign_handle(struct ibv_qp *qp, const struct ibv_send_wr *wr)
+bool post_names_foreign_handle(struct ibv_qp *qp, const struct ibv_send_wr *wr)
 {
     return qp->qp_type == IBV_QPT_UD && wr->wr.ud.ah != NULL &&
            ah_of(wr->wr.ud.ah)->pd != qp_pd(qp_of(qp)->core);
@@ -109,7 +108,7 @@ static bool names_foreign_handle(struct ibv_qp *qp, const struct ibv_send_wr *wr
 static ALWAYS_INLINE int post_one(struct verbs_qp *qp, struct ibv_send_wr *wr, bool strict)
 {
     struct send_request request;
-    int reason = translate(&qp->ex.qp_base, wr, &request);
+    int reason = post_translate(&qp->ex.qp_base, wr, &request);
     if (reason == 0) {
         reason = status_errno(strict ? slots_post_sends(qp->core, &request, 1)
                                      : qp_post_send(qp->core, &request));
@@ -187,8 +186,8 @@ static ALWAYS_INLINE int post_requests(struct ibv_qp *ibv, struct ibv_send_wr *w
         tell_sends(live, qp_of(ibv)->core, wr);
     }
     for (; wr != NULL; wr = wr->next) {
-        reason =
-            strict && names_foreign_handle(ibv, wr) ? EINVAL : post_one(qp_of(ibv), wr, strict);
+        reason = strict && post_names_foreign_handle(ibv, wr) ? EINVAL
+                                                              : post_one(qp_of(ibv), wr, strict);
         if (UNLIKELY(reason != 0)) {
             *bad = wr;
             initialised(bad, sizeof(*bad));
@@ -208,7 +207,7 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 int post_send_strictly(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
     const int reason = post_requests(ibv, wr, bad, true);
-    return reason == EINVAL && names_foreign_handle(ibv, *bad)
+    return reason == EINVAL && post_names_foreign_handle(ibv, *bad)
                ? strict_refuse(STRICT_AH_DOMAIN)
                : strict_if_full(reason, STRICT_SEND_SLOTS);
 }

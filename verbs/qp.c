@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
 #include "verbs/strict.h"
@@ -212,6 +213,9 @@ static struct verbs_qp *create(struct ingredients *from)
     qp_fill_public(shown, &used, qp);
     programs->cap = granted(qp->core, used.srq != NULL);
     initialised(&programs->cap, sizeof(programs->cap));
+    if (is_checked()) {
+        checking_qp_made(qp, used.sq_sig_all != 0);
+    }
     return qp;
 }
 
@@ -295,6 +299,9 @@ static void withdraw(struct verbs_qp *qp)
 {
     struct live *live = live_of(qp->ex.qp_base.context);
     uint32_t forgotten = 0;
+    if (is_checked()) {
+        checking_qp_gone(qp->ex.qp_base.qp_num);
+    }
     live_lock(live);
     INVARIANTS(verbs_qp_check(qp));
     if (qp->ex.qp_base.qp_type != IBV_QPT_XRC_RECV || xrc_target_drop(qp)) {
@@ -348,7 +355,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 {
     struct verbs_qp *qp = qp_of(ibv);
     if (is_attached(qp)) {
-        return EBUSY;
+        return checking_busy("queue pair in a multicast group");
     }
     struct ibv_context *context = ibv->context;
     const bool opened = ibv->qp_type == IBV_QPT_XRC_RECV && !xrc_target_holds(qp);
@@ -494,9 +501,15 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     }
     live_lock(live);
     INVARIANTS(verbs_qp_check(qp));
+    const enum qp_state before = qp_state_of(qp->core);
     reason = modify_locked(live, qp, &found, (uint32_t)mask);
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     unlock_settled(live);
+    if (is_checked()) {
+        struct qp_attributes attributes;
+        to_core(attr, &attributes);
+        checking_modified(qp, &attributes, (uint32_t)mask, before, reason);
+    }
     return reason;
 }
 

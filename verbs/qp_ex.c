@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "drivers/system/poisoned.h"
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
 #include "verbs/strict.h"
@@ -362,12 +363,17 @@ static void tell_sends(const struct verbs_qp *qp, const struct builder *builder)
     }
 }
 
-static ALWAYS_INLINE int post_all(struct verbs_qp *qp, struct builder *builder, bool strict)
+static void settle_all(struct builder *builder)
 {
     for (uint32_t i = 0; i < builder->count; i++) {
         settle(builder, &builder->drafts[i], &builder->inlined[i]);
         builder->requests[i] = builder->drafts[i].request;
     }
+}
+
+static ALWAYS_INLINE int post_all(struct verbs_qp *qp, struct builder *builder, bool strict)
+{
+    settle_all(builder);
     if (memory_is_watched()) {
         tell_sends(qp, builder);
     }
@@ -425,6 +431,22 @@ static int wr_complete_strictly(struct ibv_qp_ex *ex)
     return strict_if_full(complete(ex, true), STRICT_SEND_SLOTS);
 }
 
+/* Once it is complete, another thread may build. */
+static int wr_complete_checked(struct ibv_qp_ex *ex)
+{
+    struct verbs_qp *qp = ex_of(ex);
+    struct builder *builder = qp->builder;
+    const uint32_t count = builder->reason == 0 ? builder->count : 0;
+    settle_all(builder);
+    const struct send_request first = builder->requests[0];
+    checking_before_sends(qp, builder->requests, count, __builtin_return_address(0),
+                          __builtin_frame_address(0));
+    const int reason =
+        live_is_strict(live_of(ex->qp_base.context)) ? wr_complete_strictly(ex) : wr_complete(ex);
+    checking_after_sends(qp, &first, count, reason);
+    return reason;
+}
+
 /* -- Making and freeing -------------------------------------------------------------------------*/
 
 #define OFFER(kinds, name, number, verbs, completion, traits)                                      \
@@ -457,7 +479,9 @@ static void fill_operations(struct ibv_qp_ex *ex)
     ex->wr_set_sge = wr_set_sge;
     ex->wr_set_sge_list = wr_set_sge_list;
     ex->wr_start = wr_start;
-    ex->wr_complete = strict ? wr_complete_strictly : wr_complete;
+    ex->wr_complete = is_checked() ? wr_complete_checked
+                      : strict     ? wr_complete_strictly
+                                   : wr_complete;
     ex->wr_abort = wr_abort;
     ex->wr_atomic_write = wr_atomic_write;
     CONTAINER_OF(ex, struct qp_ex_45, ex)->wr_flush = wr_flush;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 #include "verbs/strict.h"
 
@@ -129,6 +130,9 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
     pthread_mutex_init(&srq->ibv.mutex, NULL);
     pthread_cond_init(&srq->ibv.cond, NULL);
     enter(srq);
+    if (is_checked()) {
+        checking_srq_made(srq);
+    }
     return &srq->ibv;
 }
 
@@ -205,6 +209,11 @@ static int resize(struct verbs_srq *srq, const struct ibv_srq_attr *attr, bool a
     INVARIANTS(verbs_srq_check(srq));
     live_unlock(live);
     memory_give(srq->ibv.pd, slots, &memory, MEMORY_SRQ);
+    if (is_checked() && fits) {
+        /* Receives that were posted before are not judged any more. */
+        checking_srq_gone(srq);
+        checking_srq_made(srq);
+    }
     return fits ? 0 : EINVAL;
 }
 
@@ -252,7 +261,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
     INVARIANTS(verbs_srq_check(srq));
     if (srq->core.users > 0) {
         live_unlock(live);
-        return EBUSY;
+        return checking_busy("shared receive queue");
     }
     nic_forget_srq(&srq->core);
     if (srq->core.number != 0) {
@@ -263,6 +272,9 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
     /* Before its domain may go. */
     leave(srq);
     live_unlock(live);
+    if (is_checked()) {
+        checking_srq_gone(srq);
+    }
     event_forget(context_of(ibv->context), srq);
     pthread_mutex_lock(&ibv->mutex);
     while (ibv->events_completed != srq->async_events_delivered) {

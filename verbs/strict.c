@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "verbs/checking.h"
 #include "wire/inet.h"
 
 struct rule {
@@ -28,9 +29,27 @@ int strict_refuse(enum strict_rule rule)
     return broken->reason;
 }
 
+const char *strict_wrong(enum strict_rule rule)
+{
+    CHECK(rule < STRICT_RULE_COUNT);
+    return rules[rule].wrong;
+}
+
+/* A program that is checked, and not refused, hears of it. */
+static void tell_checker(enum strict_rule rule)
+{
+    if (is_checked()) {
+        checking_strict(strict_wrong(rule));
+    }
+}
+
 bool strict_joins(struct ibv_context *context, struct ibv_context *other)
 {
-    if (!live_is_strict(live_of(context)) || context_of(context)->file == context_of(other)->file) {
+    if (context_of(context)->file == context_of(other)->file) {
+        return true;
+    }
+    if (!live_is_strict(live_of(context))) {
+        tell_checker(STRICT_CONTEXTS);
         return true;
     }
     errno = strict_refuse(STRICT_CONTEXTS);
@@ -41,14 +60,20 @@ bool strict_joins(struct ibv_context *context, struct ibv_context *other)
 int strict_judge_address(struct live *live, const struct ibv_ah_attr *attr)
 {
     struct live_gid own;
-    if (!live_is_strict(live)) {
+    if (!live_is_strict(live) && !is_checked()) {
         return 0;
     }
-    if (!attr->is_global) {
-        return strict_refuse(STRICT_GRH);
-    }
     const uint8_t *peer = attr->grh.dgid.raw;
-    const bool mixed = live_gid(live, attr->grh.sgid_index, &own) && !inet_is_multicast(peer) &&
+    const bool mixed = attr->is_global && live_gid(live, attr->grh.sgid_index, &own) &&
+                       !inet_is_multicast(peer) &&
                        inet_is_ipv4(own.gid.bytes) != inet_is_ipv4(peer);
-    return mixed ? strict_refuse(STRICT_GID_FAMILIES) : 0;
+    if (attr->is_global && !mixed) {
+        return 0;
+    }
+    const enum strict_rule rule = mixed ? STRICT_GID_FAMILIES : STRICT_GRH;
+    if (live_is_strict(live)) {
+        return strict_refuse(rule);
+    }
+    tell_checker(rule);
+    return 0;
 }

@@ -61,6 +61,9 @@ enum strict_rule {
  * leaves errno as it is. Not locked. */
 int strict_refuse(enum strict_rule rule);
 
+/* A sentence for people, of what is not right. */
+const char *strict_wrong(enum strict_rule rule);
+
 /* The error of a call that posts: all slots in use breaks this rule. */
 static inline int strict_if_full(int reason, enum strict_rule rule)
 {

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "verbs/checking.h"
 #include "verbs/internal.h"
 #include "verbs/strict.h"
 
@@ -147,7 +148,7 @@ int xrcd_close(struct ibv_xrcd *ibv)
     }
     live_unlock(live);
     if (busy) {
-        return EBUSY;
+        return checking_busy("XRC domain");
     }
     if (last) {
         free(domain);

@@ -26,6 +26,7 @@
 #include "drivers/system/guard.h"
 #include "drivers/system/local_socket.h"
 #include "drivers/system/poisoned.h"
+#include "drivers/system/raced.h"
 #include "drivers/system/random.h"
 #include "drivers/system/sandbox.h"
 #include "drivers/system/system.h"
@@ -206,7 +207,8 @@ static bool open_observers(struct live *live, char *error, size_t error_bytes)
             return false;
         }
     }
-    live->is_watched = live->capture != NULL || live->faults != NULL || poison_is_noted();
+    live->is_watched =
+        live->capture != NULL || live->faults != NULL || poison_is_noted() || race_is_noted();
     if (live->shm != NULL && live->is_watched) {
         /* Nobody would see the bytes that a peer writes into our memory by itself. */
         shm_port_set_direct(live->shm, false);

@@ -21,6 +21,7 @@
 #include "drivers/system/lock.h"
 #include "drivers/system/memory.h"
 #include "drivers/system/poisoned.h"
+#include "drivers/system/raced.h"
 #include "drivers/udp/udp_port.h"
 
 struct live {
@@ -69,6 +70,9 @@ static inline enum nic_move_result live_move(const struct live *live, struct nic
     if (UNLIKELY(live->is_watched) && move->kind != NIC_MOVE_FLUSH) {
         poison_judge(move->segments, move->segment_count, true, "a packet for",
                      qp_number(move->qp));
+        if (move->kind == NIC_MOVE_SCATTER && move->purpose == NIC_FOR_PEER) {
+            race_touch_for_peer(qp_number(move->qp), true, move->segments, move->segment_count);
+        }
     }
     return memory_move(move);
 }

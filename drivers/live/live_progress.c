@@ -457,6 +457,7 @@ static void take_leave(struct live *live)
 void *live_thread(void *argument)
 {
     struct live *live = argument;
+    race_enter();
     CHECK(live->thread.poll_fd >= 0 && live->thread.wake_fd >= 0);
     if (live->shm != NULL) {
         shm_port_own(live->shm);

@@ -12,6 +12,7 @@
 #include "drivers/live/live_resolve.h"
 #include "drivers/live/live_transmit.h"
 #include "drivers/system/poisoned.h"
+#include "drivers/system/raced.h"
 #include "wire/roce_frame.h"
 
 /* Packets that one queue pair may send before the next one has its turn. */
@@ -153,6 +154,10 @@ static bool transmit_watched(struct live *live, struct link *link,
 {
     poison_judge(departure->segments, departure->segment_count, false, "a packet of",
                  qp_number(departure->qp));
+    if (departure->reply) {
+        race_touch_for_peer(qp_number(departure->qp), false, departure->segments,
+                            departure->segment_count);
+    }
     if (live->capture != NULL) {
         return transmit_captured(live, link, departure);
     }

@@ -78,8 +78,30 @@ def stopped(wire):
             harness.finish(process, 20)
 
 
+def perftest(wire):
+    """ib_send_bw asks for an event, polls once with room for a part of what lies there, and sleeps. It is slower while
+    it is judged, so that more lies there. If it does not hang this time, nothing is wrong with it this time."""
+    port = harness.free_port()
+    words = ['ib_send_bw', '-F', '-b', '-e', '-q', '16', '-n', '200', '-p', port]
+    server = harness.start(words, wire, ['--check=json'])
+    harness.wait_for_listener(port, server)
+    client = harness.start([*words, '127.0.0.1'], wire, ['--check=json'])
+    hung = not harness.wait_until(lambda: client.poll() is not None and server.poll() is not None, 6)
+    said = []
+    for process in client, server:
+        if process.poll() is None:
+            process.terminate()
+        output = harness.finish(process, 20)
+        said += [json.loads(line) for line in output.splitlines() if line.startswith('{')]
+    rules = {one['rule'] for one in said if 'rule' in one}
+    if hung != ('hang' in rules) or hung and 'lost-wakeup' not in rules:
+        raise Failure(f'{"it hangs" if hung else "it ended"}: {said}')
+
+
 def tests():
     for wire in harness.EACH_WIRE:
         for way in WAYS:
             test(f'{wire}: nonic stat --hang: {way}', hangs, way, wire, smoke=wire == 'shm' or way == 'lost-wakeup')
         test(f'{wire}: nonic stat --hang: a peer that is stopped', stopped, wire)
+    for wire in harness.ROCE:
+        test(f'{wire}: nonic run --check: a lost wake-up of perftest', perftest, wire, smoke=wire == 'shm')

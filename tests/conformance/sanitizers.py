@@ -35,6 +35,9 @@ POISONS = {'write': ('heap-use-after-free', 'READ'), 'read': ('heap-use-after-fr
            'beyond': ('heap-buffer-overflow', 'WRITE'), 'in-flight': ('heap-use-after-free', 'READ'),
            'written': ('heap-use-after-free', 'WRITE'), 'inline': ('heap-use-after-free', 'READ')}
 
+# Races of a program with its NIC (races.c).
+RACES = 'sent', 'received', 'read', 'order', 'unsignaled', 'inlined', 'written', 'written-before', 'withdrawn', 'threads'
+
 SANITIZERS = 'address', 'thread', 'undefined'
 
 
@@ -90,6 +93,20 @@ def poison(compiler, mistake, wire):
         alone([program, mistake, 'right'], wire)
 
 
+def race(compiler, mistake, wire):
+    """The NIC is a thread that touches the memory of requests; the right twin is not accused."""
+    with tempfile.TemporaryDirectory() as directory:
+        program = build(compiler, 'thread', os.path.join(harness.ROOT, 'tests', 'conformance', 'races.c'), directory)
+        process = harness.start([program, mistake], wire)
+        said = harness.finish(process, 60)
+        if process.returncode == 0 or 'ThreadSanitizer: data race' not in said or \
+                mistake != 'threads' and 'nonic queue pair' not in said:
+            raise Failure(f'{process.returncode}: {said}')
+        right = alone([program, mistake, 'right'], wire)
+        if right and 'ThreadSanitizer' in right:
+            raise Failure(right)
+
+
 def valgrind(wire):
     if shutil.which('valgrind') is None:
         raise Skipped('valgrind is not there')
@@ -112,6 +129,9 @@ def tests():
         for compiler in 'gcc', 'clang':
             for mistake in POISONS:
                 test(f'{wire}: memory that is not the program\'s, by {compiler}: {mistake}', poison, compiler, mistake, wire,
+                     smoke=(wire, compiler) == ('shm', 'gcc'))
+            for mistake in RACES:
+                test(f'{wire}: a race with the NIC, by {compiler}: {mistake}', race, compiler, mistake, wire,
                      smoke=(wire, compiler) == ('shm', 'gcc'))
         for program in 'answers', 'landing':
             test(f'{wire}: {program}: each byte, by clang with -fsanitize=memory', is_believed, program, wire)

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * completions - what the program polls, held against what it posted.
+ */
+#include <inttypes.h>
+
+#include "checker/internal.h"
+
+static void skip_over(struct ring *ring)
+{
+    while (ring->head != ring->tail && ring_at(ring, ring->head)->over) {
+        ring->head++;
+    }
+}
+
+static void tell_gone(struct checker *checker, uint32_t qpn, const struct posted *posted)
+{
+    tell(checker, CHECKER_REGION_GONE, qpn, posted,
+         "the region with the key %#x was deregistered while a request that names it was not "
+         "polled",
+         posted->gone_key);
+}
+
+static void judge_completed(struct checker *checker, const struct checked_qp *qp,
+                            const struct posted *posted)
+{
+    uint32_t now;
+    if (posted->handle_gone) {
+        tell(checker, CHECKER_HANDLE_GONE, qp->object.number, posted,
+             "the address handle of a datagram was destroyed before its completion was polled");
+    }
+    if (posted->gone_key != 0) {
+        tell_gone(checker, qp->object.number, posted);
+    } else if (posted->summed &&
+               checker->memory->sum(qp->domain, posted->sges, posted->sge_count, &now) &&
+               now != posted->sum) {
+        tell(checker, CHECKER_SEND_CHANGED, qp->object.number, posted,
+             "the program changed the %u bytes of a %s (wr_id %#" PRIx64
+             ") between its post and the poll of its completion: the peer gets the old or the new "
+             "ones, or some of each",
+             posted->bytes, kind_name(posted->kind), posted->wr_id);
+    }
+}
+
+/* A completion is that of the oldest request that has one, and covers all before it. One that
+ * failed has a completion even if it is not signaled. */
+static const struct posted *take_sends(struct checker *checker, struct checked_qp *qp,
+                                       const struct completion *completion)
+{
+    const struct posted *posted = NULL;
+    bool found = false;
+    const bool succeeded = completion->status == COMPLETION_SUCCESS;
+    while (!found && qp->sends.head != qp->sends.tail) {
+        posted = ring_at(&qp->sends, qp->sends.head++);
+        give_back(checker, posted);
+        const bool visible = is_visible(qp, posted);
+        found = posted->wr_id == completion->wr_id && (visible || !succeeded);
+        if (visible) {
+            pay(checker, qp->send_cq);
+        }
+        if (succeeded || !found) {
+            judge_completed(checker, qp, posted);
+        }
+        found = found || (visible && succeeded);
+    }
+    qp->sends.told_full = qp->sends.told_full && ring_count(&qp->sends) >= qp->sends.limit;
+    return found ? posted : NULL;
+}
+
+static const struct posted *take_receive(const struct checker *checker, struct ring *receives,
+                                         const struct completion *completion)
+{
+    for (uint32_t at = receives->head; at != receives->tail; at++) {
+        struct posted *posted = ring_at(receives, at);
+        if (!posted->over && posted->wr_id == completion->wr_id) {
+            posted->over = true;
+            give_back(checker, posted);
+            skip_over(receives);
+            receives->told_full = receives->told_full && ring_count(receives) >= receives->limit;
+            return posted;
+        }
+    }
+    return NULL;
+}
+
+/* Why a request may have ended so. Other failures are seen by right programs, too. */
+static const struct {
+    enum completion_status status;
+    const char *cause;
+} causes[] = {
+    {COMPLETION_LOCAL_LENGTH,
+     "local length error: the message is longer than the receive that it came to, or than a "
+     "datagram may be"},
+    {COMPLETION_LOCAL_QP_OPERATION,
+     "local QP operation error: a READ or atomic on a queue pair whose max_rd_atomic is 0"},
+    {COMPLETION_LOCAL_PROTECTION,
+     "local protection error: an lkey does not open the memory that its SGE names, or the region "
+     "lacks IBV_ACCESS_LOCAL_WRITE"},
+    {COMPLETION_WINDOW_BIND,
+     "memory window bind error: the region lacks IBV_ACCESS_MW_BIND or a right that the window is "
+     "to have, or is too small"},
+    {COMPLETION_REMOTE_INVALID_REQUEST,
+     "remote invalid request: the peer's receive is too small, its queue pair does not grant the "
+     "right (qp_access_flags), or its max_dest_rd_atomic is too small"},
+    {COMPLETION_REMOTE_ACCESS,
+     "remote access error: the rkey does not open the peer's memory: an unknown or withdrawn key, "
+     "a range outside the region, another protection domain, or a right that the region or the "
+     "queue pair lacks"},
+    {COMPLETION_REMOTE_OPERATION,
+     "remote operation error: the peer could not carry it out; its own completions say why"},
+    {COMPLETION_RNR_RETRY_EXCEEDED, "RNR retries exceeded: the peer posted no receive in time"},
+};
+
+static const char *cause_of(uint8_t status)
+{
+    for (size_t i = 0; i < COUNT_OF(causes); i++) {
+        if ((uint8_t)causes[i].status == status) {
+            return causes[i].cause;
+        }
+    }
+    return NULL;
+}
+
+static void judge_status(struct checker *checker, struct checked_qp *qp,
+                         const struct completion *completion, const struct posted *posted)
+{
+    const char *cause = cause_of(completion->status);
+    if (completion->status == COMPLETION_SUCCESS) {
+        return;
+    }
+    qp->failed = qp->type != QP_UD;
+    if (cause != NULL) {
+        tell(checker, CHECKER_REQUEST_FAILED, qp->object.number, posted,
+             "a %s (wr_id %#" PRIx64 ") ended with a %s",
+             completion_is_receive(completion) ? "receive"
+             : posted == NULL                  ? "request"
+                                               : kind_name(posted->kind),
+             completion->wr_id, cause);
+    }
+}
+
+static void take_received(struct checker *checker, const struct checked_qp *qp,
+                          const struct completion *completion, const struct posted **posted)
+{
+    const bool named = qp == NULL || qp->type == QP_XRC_TARGET;
+    const struct pd *domain;
+    struct ring *receives = receives_of(
+        checker, completion->qpn, named ? checker_xrc_srq(completion->source_qpn) : 0, &domain);
+    *posted = receives == NULL ? NULL : take_receive(checker, receives, completion);
+    if (qp != NULL && qp->srq == 0) {
+        pay(checker, qp->receive_cq);
+    }
+    if (*posted != NULL && (*posted)->gone_key != 0 && completion->status != COMPLETION_FLUSHED) {
+        tell_gone(checker, completion->qpn, *posted);
+    }
+}
+
+void checker_polled(struct checker *checker, const struct completion *completion)
+{
+    struct checked_qp *qp = find_qp(checker, completion->qpn);
+    const struct posted *posted = NULL;
+    if (completion_is_receive(completion)) {
+        take_received(checker, qp, completion, &posted);
+    } else if (qp != NULL) {
+        posted = take_sends(checker, qp, completion);
+    }
+    if (qp != NULL) {
+        judge_status(checker, qp, completion, posted);
+    }
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * races - a program that touches memory which is its NIC's at that time: ThreadSanitizer says so,
+ * and of the right twin it says nothing.
+ *
+ * Usage: races MISTAKE [right], under `nonic run`
+ */
+#include <pthread.h>
+
+#include "tests/hostile/victim.h"
+
+enum {
+    BYTES = 64,
+    RECEIVED = 1024, /* Where receives are, in B's memory. */
+};
+
+static struct victim a, b;
+static struct address of_a, of_b;
+static bool is_right;
+
+static void post(enum ibv_wr_opcode opcode, char *memory, unsigned int flags)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = BYTES, .lkey = a.mr->lkey};
+    struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+                                   .num_sge = 1,
+                                   .opcode = opcode,
+                                   .send_flags = flags,
+                                   .wr.rdma = {of_b.memory, of_b.rkey}};
+    EXPECT(ibv_post_send(a.qp, &wr, &bad) == 0);
+}
+
+static void receive(void)
+{
+    struct ibv_sge sge = {
+        .addr = (uintptr_t)b.memory + RECEIVED, .length = BYTES, .lkey = b.mr->lkey};
+    struct ibv_recv_wr *bad, wr = {.sg_list = &sge, .num_sge = 1};
+    EXPECT(ibv_post_recv(b.qp, &wr, &bad) == 0);
+}
+
+/* It fills the buffer of a message that is not known to be sent. */
+static void sent(void)
+{
+    receive();
+    post(IBV_WR_SEND, a.memory, IBV_SEND_SIGNALED);
+    if (is_right) {
+        EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    }
+    a.memory[3] = 1;
+}
+
+/* It reads a receive before its completion. */
+static void received(void)
+{
+    receive();
+    post(IBV_WR_SEND, a.memory, IBV_SEND_SIGNALED);
+    EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    if (is_right) {
+        EXPECT(victim_wait(&b) == IBV_WC_SUCCESS);
+    }
+    EXPECT(b.memory[RECEIVED + 3] == 0);
+}
+
+/* It looks at what a READ brings before the READ is complete. */
+static void read_target(void)
+{
+    post(IBV_WR_RDMA_READ, a.memory, IBV_SEND_SIGNALED);
+    if (is_right) {
+        EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    }
+    EXPECT(a.memory[3] == 0);
+}
+
+/* The completion of the first message says nothing of the second one's buffer. */
+static void order(void)
+{
+    receive();
+    receive();
+    post(IBV_WR_SEND, a.memory, IBV_SEND_SIGNALED);
+    post(IBV_WR_SEND, a.memory + BYTES, IBV_SEND_SIGNALED);
+    EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    a.memory[is_right ? 3 : BYTES + 3] = 1;
+}
+
+/* A message that is not signaled is covered by the completion of a later one, not by nothing. */
+static void unsignaled(void)
+{
+    receive();
+    receive();
+    post(IBV_WR_SEND, a.memory, 0);
+    post(IBV_WR_SEND, a.memory + BYTES, is_right ? IBV_SEND_SIGNALED : 0);
+    if (is_right) {
+        EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    } else {
+        EXPECT(victim_wait(&b) == IBV_WC_SUCCESS);
+    }
+    a.memory[3] = 1;
+}
+
+/* Inline data were copied; other data are not. */
+static void inlined(void)
+{
+    receive();
+    post(IBV_WR_SEND, a.memory, IBV_SEND_SIGNALED | (is_right ? IBV_SEND_INLINE : 0));
+    a.memory[3] = 1;
+}
+
+/* A peer's WRITE, seen by a plain loop, and by an acquiring load. */
+static void written(void)
+{
+    uint64_t *flag = (uint64_t *)(void *)(b.memory + BYTES - 8);
+    *(uint64_t *)(void *)(a.memory + BYTES - 8) = 7;
+    post(IBV_WR_RDMA_WRITE, a.memory, IBV_SEND_SIGNALED);
+    if (is_right) {
+        while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != 7) {
+            struct ibv_wc wc;
+            (void)!ibv_poll_cq(b.cq, 1, &wc);
+        }
+    } else {
+        EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    }
+    EXPECT(b.memory[3] == 0);
+}
+
+/* A WRITE in front of a SEND is there when the SEND has come. */
+static void written_before(void)
+{
+    receive();
+    post(IBV_WR_RDMA_WRITE, a.memory + BYTES, 0);
+    post(IBV_WR_SEND, a.memory, IBV_SEND_SIGNALED);
+    EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    if (is_right) {
+        EXPECT(victim_wait(&b) == IBV_WC_SUCCESS);
+    }
+    EXPECT(b.memory[3] == 0);
+}
+
+/* It uses memory while a peer may still write there, and after ibv_dereg_mr. */
+static void withdrawn(void)
+{
+    post(IBV_WR_RDMA_WRITE, a.memory, IBV_SEND_SIGNALED);
+    EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    if (is_right) {
+        EXPECT(ibv_dereg_mr(b.mr) == 0);
+    }
+    b.memory[3] = 1;
+}
+
+static int shared;
+
+static void *answer(void *nothing)
+{
+    (void)nothing;
+    if (is_right) {
+        EXPECT(victim_wait(&b) == IBV_WC_SUCCESS);
+    } else {
+        usleep(100000);
+    }
+    EXPECT(shared == 7);
+    return NULL;
+}
+
+/* Two threads of one process, of which one sends to the other: a message orders them. */
+static void threads(void)
+{
+    pthread_t other;
+    receive();
+    EXPECT(pthread_create(&other, NULL, answer, NULL) == 0);
+    shared = 7;
+    post(IBV_WR_SEND, a.memory, IBV_SEND_SIGNALED);
+    EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    pthread_join(other, NULL);
+}
+
+static const struct {
+    const char *name;
+    void (*make)(void);
+} mistakes[] = {
+    {"sent", sent},
+    {"received", received},
+    {"read", read_target},
+    {"order", order},
+    {"unsignaled", unsignaled},
+    {"inlined", inlined},
+    {"written", written},
+    {"written-before", written_before},
+    {"withdrawn", withdrawn},
+    {"threads", threads},
+};
+
+/* B polls with A, in one process, so that it answers. */
+static struct ibv_qp *inline_qp(struct victim *v)
+{
+    struct ibv_qp_init_attr attr = {.send_cq = v->cq,
+                                    .recv_cq = v->cq,
+                                    .cap = {.max_send_wr = 16,
+                                            .max_recv_wr = 16,
+                                            .max_send_sge = 1,
+                                            .max_recv_sge = 1,
+                                            .max_inline_data = BYTES},
+                                    .qp_type = IBV_QPT_RC};
+    EXPECT(ibv_destroy_qp(v->qp) == 0);
+    return ibv_create_qp(v->pd, &attr);
+}
+
+int main(int argc, char **argv)
+{
+    EXPECT(argc >= 2);
+    is_right = argc == 3;
+    victim_open(&a);
+    victim_open(&b);
+    a.qp = inline_qp(&a);
+    of_a = victim_address(&a);
+    of_b = victim_address(&b);
+    victim_connect(a.qp, &of_b, 14, 7);
+    victim_connect(b.qp, &of_a, 14, 7);
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        if (strcmp(mistakes[i].name, argv[1]) == 0) {
+            mistakes[i].make();
+        }
+    }
+    printf("done\n");
+    fflush(stdout);
+    _exit(0);
+}
