@@ -15,7 +15,7 @@ extern void __tsan_switch_to_fiber(void *fiber, unsigned flags) WEAK;
 extern void __tsan_acquire(void *word) WEAK;
 extern void __tsan_release(void *word) WEAK;
 extern void __tsan_func_entry(void *code) WEAK;
-extern void __tsan_func_exit(void) WEAK;
+extern void __tsan_func_exit(void *unused) WEAK; /* As gcc declares it by itself. */
 extern void __tsan_read_range_pc(void *memory, unsigned long bytes, void *code) WEAK;
 extern void __tsan_write_range_pc(void *memory, unsigned long bytes, void *code) WEAK;
 extern void AnnotateIgnoreSyncBegin(const char *file, int line) WEAK;
@@ -149,7 +149,7 @@ void race_touch(const struct race_access *access, const struct segment *segments
         touch(&segments[i], access->writes, code);
     }
     for (int i = access->call_count - 1; i > 0; i--) {
-        __tsan_func_exit();
+        __tsan_func_exit(NULL);
     }
     if (access->before != NULL) {
         __tsan_release(word_of(access->before));
