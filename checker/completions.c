@@ -35,9 +35,9 @@ static void judge_completed(struct checker *checker, const struct checked_qp *qp
                checker->memory->sum(qp->domain, posted->sges, posted->sge_count, &now) &&
                now != posted->sum) {
         tell(checker, CHECKER_SEND_CHANGED, qp->object.number, posted,
-             "the program changed the %u bytes of a %s (wr_id %#" PRIx64
-             ") between its post and the poll of its completion: the peer gets the old or the new "
-             "ones, or some of each",
+             "the %u bytes of a %s (wr_id %#" PRIx64
+             ") were changed between its post and the poll of its completion, by the program or by "
+             "what came from a peer: the peer gets the old or the new ones, or some of each",
              posted->bytes, kind_name(posted->kind), posted->wr_id);
     }
 }

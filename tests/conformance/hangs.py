@@ -92,8 +92,8 @@ def perftest(wire):
         if process.poll() is None:
             process.terminate()
         output = harness.finish(process, 20)
-        said += [json.loads(line) for line in output.splitlines() if line.startswith('{')]
-    rules = {one['rule'] for one in said if 'rule' in one}
+        said += [json.loads(line) for line in re.findall(r'{"rule".*}', output)]
+    rules = {one['rule'] for one in said}
     if hung != ('hang' in rules) or hung and 'lost-wakeup' not in rules:
         raise Failure(f'{"it hangs" if hung else "it ended"}: {said}')
 
