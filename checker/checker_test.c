@@ -367,10 +367,29 @@ static void test_shared_receives(void **state)
         }
         expect_nothing(checker);
     }
+    /* The first lasts, while the others come and go. */
+    checker_receive(checker, 0, SRQ, 99, &sge, 1, 1);
+    for (uint64_t i = 0; i < 100; i++) {
+        const struct completion completion = {.wr_id = i, .qpn = QPN, .kind = COMPLETION_RECEIVE};
+        checker_receive(checker, 0, SRQ, i, &sge, 1, 1);
+        checker_polled(checker, &completion);
+    }
+    expect_nothing(checker);
     for (uint64_t i = 0; i <= RECEIVES; i++) {
         checker_receive(checker, 0, SRQ, i, &sge, 1, 1);
     }
     expect(checker, CHECKER_RECEIVE_SLOTS, 1);
+    unmake(checker);
+}
+
+static void test_datagrams_that_change(void **state)
+{
+    (void)state;
+    struct checker *checker = make(QP_UD, 0, 64);
+    post(checker, WORK_SEND, WORK_SIGNALED, 0, KEY);
+    memory[5]++;
+    complete(checker, COMPLETION_SUCCESS);
+    expect(checker, CHECKER_DATAGRAM_CHANGED, 1);
     unmake(checker);
 }
 
@@ -546,12 +565,19 @@ static void test_unknown_objects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right_programs),  cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_regions),         cmocka_unit_test(test_order),
-        cmocka_unit_test(test_slots),           cmocka_unit_test(test_shared_receives),
-        cmocka_unit_test(test_failures),        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_events),          cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_unknown_objects), cmocka_unit_test(test_datagrams),
+        cmocka_unit_test(test_right_programs),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_shared_receives),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_unknown_objects),
+        cmocka_unit_test(test_datagrams),
+        cmocka_unit_test(test_datagrams_that_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,9 @@ static void judge_completed(struct checker *checker, const struct checked_qp *qp
     } else if (posted->summed &&
                checker->memory->sum(qp->domain, posted->sges, posted->sge_count, &now) &&
                now != posted->sum) {
-        tell(checker, CHECKER_SEND_CHANGED, qp->object.number, posted,
+        const bool repeats = qp->type != QP_UD && qp->type != QP_UC;
+        tell(checker, repeats ? CHECKER_SEND_CHANGED : CHECKER_DATAGRAM_CHANGED, qp->object.number,
+             posted,
              "the %u bytes of a %s (wr_id %#" PRIx64
              ") were changed between its post and the poll of its completion, by the program or by "
              "what came from a peer: the peer gets the old or the new ones, or some of each",
@@ -76,7 +78,8 @@ static const struct posted *take_receive(const struct checker *checker, struct r
             posted->over = true;
             give_back(checker, posted);
             skip_over(receives);
-            receives->told_full = receives->told_full && ring_count(receives) >= receives->limit;
+            receives->open--;
+            receives->told_full = receives->told_full && receives->open >= receives->limit;
             return posted;
         }
     }

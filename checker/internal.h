@@ -33,6 +33,7 @@ struct ring {
     uint8_t *slots;
     uint32_t stride, mask, sge_max;
     uint32_t head, tail;
+    uint32_t open;  /* Receives that are not over. */
     uint32_t limit; /* Requests that hardware has room for. */
     bool told_full;
 };

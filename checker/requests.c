@@ -194,12 +194,12 @@ struct ring *receives_of(struct checker *checker, uint32_t qpn, uint32_t srq,
 
 static void judge_receive_slots(struct checker *checker, uint32_t qpn, struct ring *receives)
 {
-    if (ring_count(receives) >= receives->limit && receives->limit > 0 && !receives->told_full) {
+    if (receives->open >= receives->limit && receives->limit > 0 && !receives->told_full) {
         receives->told_full = true;
         tell(checker, CHECKER_RECEIVE_SLOTS, qpn, ring_at(receives, receives->head),
              "%u receives are posted and not polled, and the queue has room for %u: hardware "
              "refuses the next",
-             ring_count(receives), receives->limit);
+             receives->open, receives->limit);
     }
 }
 
@@ -217,7 +217,7 @@ void checker_receive(struct checker *checker, uint32_t qpn, uint32_t srq, uint64
         judge_receive_slots(checker, qpn, receives);
     }
     if (ring_count(receives) > receives->mask) {
-        receives->head++;
+        receives->open -= !ring_at(receives, receives->head++)->over;
     }
     const struct posted *posted = push(receives, wr_id, sges, count, place);
     judge_keys(checker, qpn, domain, posted, true);
@@ -229,6 +229,7 @@ void checker_receive(struct checker *checker, uint32_t qpn, uint32_t srq, uint64
     }
     lend(checker, receives, srq != 0 ? srq : qpn, domain, posted, true);
     receives->tail++;
+    receives->open++;
     if (qp != NULL) {
         owe(checker, qp->receive_cq, qpn, posted);
     }
@@ -241,6 +242,7 @@ void checker_unreceive(struct checker *checker, uint32_t qpn, uint32_t srq, uint
     struct ring *receives = receives_of(checker, qpn, srq, &domain);
     for (; receives != NULL && count > 0 && ring_count(receives) > 0; count--) {
         give_back(checker, ring_at(receives, --receives->tail));
+        receives->open--;
         if (qp != NULL) {
             pay(checker, qp->receive_cq);
         }
@@ -258,6 +260,7 @@ void requests_forget(struct checker *checker, struct checked_qp *qp)
         give_back(checker, ring_at(&qp->receives, qp->receives.head));
         pay(checker, qp->receive_cq);
     }
+    qp->receives.open = 0;
     qp->failed = false;
     qp->sends.told_full = qp->receives.told_full = false;
 }

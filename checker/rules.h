@@ -23,6 +23,11 @@ enum checker_level {
          "leave the memory as it is until the completion of the request, or of a later signaled "  \
          "one of the queue, was polled; or post it with IBV_SEND_INLINE",                          \
          "ibv_post_send(3), notes")    \
+    RULE(DATAGRAM_CHANGED, "datagram-changed", LUCK,                                               \
+         "leave the memory as it is until the completion of the request, or of a later signaled "  \
+         "one of the queue, was polled; or post it with IBV_SEND_INLINE",                          \
+         "ibv_post_send(3), notes. It is right where the peer has said that the message came: "    \
+         "UD and UC never send again")                                                             \
     RULE(BAD_KEY, "bad-key", ERROR,                                                                \
          "give each SGE the lkey of a region that has all its bytes, is of the queue pair's "      \
          "domain, and has IBV_ACCESS_LOCAL_WRITE if data come to it",                              \

@@ -181,7 +181,7 @@ static size_t put_place(char *text, size_t bytes, uintptr_t code)
     const char *file;
     const uintptr_t base = base_of(code, &file);
     if (file[0] == '\0') {
-        const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        const ssize_t length = system_read_link(AT_FDCWD, "/proc/self/exe", self, sizeof(self) - 1);
         self[length < 0 ? 0 : length] = '\0';
         file = self;
     }

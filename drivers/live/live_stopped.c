@@ -119,8 +119,8 @@ static bool unread_in_socket(struct live *live, struct link *link, bool last)
 }
 
 /* An answer may lie in a ring that has not been let in. That is the work of nonic's thread, which
- * may have had no processor since, or have stopped for good in a child of fork (a sanitizer's malloc
- * whose lock the parent held). */
+ * may have had no processor since, or have stopped for good in a child of fork (the lock of a
+ * sanitizer's malloc, which the parent held). */
 static bool is_unread(struct live *live, const struct nic_overdue *overdue)
 {
     struct link *link = nic_qp_link(overdue->qp);

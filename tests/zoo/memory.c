@@ -104,9 +104,28 @@ static void handle_gone(bool right)
     EXPECT(ibv_destroy_qp(qp) == 0);
 }
 
+/* It writes the next datagram into the buffer at once. Hardware may not have read it yet. */
+static void datagram_changed(bool right)
+{
+    struct ibv_qp *qp = another_qp(IBV_QPT_UD, a.cq);
+    struct ibv_ah *ah = datagrams(qp);
+    send_datagram(qp, ah, 1);
+    if (!right) {
+        strcpy(a.memory, "next");
+    }
+    take(a.cq, 1);
+    strcpy(a.memory, "next");
+    EXPECT(ibv_destroy_ah(ah) == 0 && ibv_destroy_qp(qp) == 0);
+}
+
 const struct mistake memory_mistakes[] = {
-    {"send-changed", send_changed},     {"bad-key", bad_key},
-    {"region-gone", region_gone},       {"fence", fence},
-    {"read-overtaken", read_overtaken}, {"ud-room", ud_room},
-    {"handle-gone", handle_gone},       {NULL, NULL},
+    {"send-changed", send_changed},
+    {"bad-key", bad_key},
+    {"region-gone", region_gone},
+    {"fence", fence},
+    {"read-overtaken", read_overtaken},
+    {"ud-room", ud_room},
+    {"handle-gone", handle_gone},
+    {"datagram-changed", datagram_changed},
+    {NULL, NULL},
 };
