@@ -21,6 +21,11 @@ struct checker *checker_init(void *at, const struct checker_memory *memory)
     return checker;
 }
 
+void checker_forget(struct checker *checker)
+{
+    *checker = (struct checker){.memory = checker->memory};
+}
+
 bool checker_take(struct checker *checker, struct checker_finding *finding)
 {
     if (checker->pending == 0) {

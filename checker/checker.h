@@ -62,6 +62,8 @@ struct checker;
 size_t checker_bytes(void);
 /* In zeroed memory. `memory` stays. */
 struct checker *checker_init(void *at, const struct checker_memory *memory);
+/* Forgets all objects, in a process that has none of them. Their memory is not touched. */
+void checker_forget(struct checker *checker);
 /* Takes the oldest finding that was not taken yet. False: there is none. */
 MUST_USE bool checker_take(struct checker *checker, struct checker_finding *finding);
 /* Notes what another room judged. */

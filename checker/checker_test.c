@@ -552,6 +552,12 @@ static void test_unknown_objects(void **state)
     checker_poll_failed(checker, 99);
     assert_null(checker_qp_gone(checker, 99));
     expect_nothing(checker);
+    void *left = checker_qp_gone(checker, QPN), *queue = checker_cq_gone(checker, CQ);
+    checker_forget(checker);
+    post(checker, WORK_SEND, 0, 0, 1); /* To a queue pair that it does not know. */
+    expect_nothing(checker);
+    free(left);
+    free(queue);
     for (int i = 0; i < 100; i++) {
         checker_busy(checker, "thing");
     }

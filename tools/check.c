@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -195,6 +196,8 @@ int main(int argc, char **argv)
     const pid_t child = fork();
     if (child == 0) {
         forget_signals();
+        /* If this process is ended by force, so is the program. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         exit(run_program(argv + 2));
     }
     const int status = child < 0 ? 1 : watch(child, &tail, &report);

@@ -15,7 +15,7 @@
 #include "tools/check.h"
 
 struct place {
-    char module[256], offset[32], function[256], source[512];
+    char module[4096], offset[32], function[256], source[512];
     int line;
 };
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -56,6 +57,10 @@ static void print_help(void)
         "json,\n"
         "                         a rule to leave out (-RULE), and to leave places out "
         "(except=FILE)\n"
+        "  --odd[=SEED]           do what the documents allow and devices seldom do: any values "
+        "in\n"
+        "                         undefined fields of completions, events for nothing, objects\n"
+        "                         larger than asked; the same decisions for the same seed\n"
         "  --stats                print the NIC's counters when the program ends\n"
         "  --help                 print this\n\n"
         "Programs that are linked statically, built for another C library than glibc, or gain\n"
@@ -194,6 +199,17 @@ static void tell_library(const struct setting *settings)
     }
 }
 
+/* A seed for oddities, which people can give again. */
+static const char *draw_seed(void)
+{
+    static char text[16];
+    uint32_t seed = 0;
+    (void)!getrandom(&seed, sizeof(seed), 0);
+    snprintf(text, sizeof(text), "%u", (unsigned)seed);
+    fprintf(stderr, "nonic: --odd=%s makes the same decisions again\n", text);
+    return text;
+}
+
 int command_run(int argc, char **argv)
 {
     static const struct option options[] = {{"wire", required_argument, NULL, 'w'},
@@ -204,13 +220,15 @@ int command_run(int argc, char **argv)
                                             {"fault", required_argument, NULL, 'f'},
                                             {"strict", no_argument, NULL, 'S'},
                                             {"check", optional_argument, NULL, 'k'},
+                                            {"odd", optional_argument, NULL, 'o'},
                                             {"stats", no_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    struct setting settings[] = {
-        {'w', "NONIC_WIRE", NULL},   {'t', "NONIC_TRANSPORT", NULL}, {'d', "NONIC_DEVICE", NULL},
-        {'p', "NONIC_PATHS", NULL},  {'f', "NONIC_FAULT", NULL},     {'c', "NONIC_CAPTURE", NULL},
-        {'S', "NONIC_STRICT", NULL}, {'s', "NONIC_STATS", NULL},     {0, NULL, NULL}};
+    struct setting settings[] = {{'w', "NONIC_WIRE", NULL},   {'t', "NONIC_TRANSPORT", NULL},
+                                 {'d', "NONIC_DEVICE", NULL}, {'p', "NONIC_PATHS", NULL},
+                                 {'f', "NONIC_FAULT", NULL},  {'c', "NONIC_CAPTURE", NULL},
+                                 {'S', "NONIC_STRICT", NULL}, {'o', "NONIC_ODD", NULL},
+                                 {'s', "NONIC_STATS", NULL},  {0, NULL, NULL}};
     const char *check = NULL;
     int option;
     while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
@@ -226,10 +244,10 @@ int command_run(int argc, char **argv)
         if (setting == NULL) {
             fprintf(stderr,
                     "nonic: valid options of 'run' are --wire, --transport, --device, --paths, "
-                    "--capture, --fault, --strict, --check, --stats, --help\n");
+                    "--capture, --fault, --strict, --check, --odd, --stats, --help\n");
             return EXIT_USAGE;
         }
-        setting->value = optarg != NULL ? optarg : "1";
+        setting->value = optarg != NULL ? optarg : option == 'o' ? draw_seed() : "1";
     }
     if (optind == argc) {
         fprintf(stderr,

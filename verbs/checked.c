@@ -9,10 +9,11 @@
  * posted.
  */
 #include "verbs/checking.h"
+#include "verbs/findings.h"
 #include "verbs/strict.h"
 
 /* The place of the program that calls the function in which this stands. */
-#define CALLER() checking_place(__builtin_return_address(0), __builtin_frame_address(0))
+#define CALLER() findings_place(__builtin_return_address(0), __builtin_frame_address(0))
 
 /* As verbs answer for them, requests and receives are refused for two reasons. */
 static enum status status_of(int reason)

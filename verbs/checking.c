@@ -1,56 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "verbs/checking.h"
 
-#include <dlfcn.h>
-#include <execinfo.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <link.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "drivers/system/descriptor.h"
 #include "drivers/system/guard.h"
 #include "drivers/system/raced.h"
-#include "drivers/system/system.h"
+#include "verbs/findings.h"
 #include "wire/crc32c.h"
-
-enum {
-    FRAMES_MAX = 24,
-    POSTED_FRAMES = 8,
-    PLACES_MAX = 1024, /* A power of two: places of the program that post. */
-    TOLD_MAX = 512,
-    LINE_MAX_BYTES = 16384,
-};
-
-/* The calls that led to a post. Finding them costs far more than a post, so it is done once for an
- * instruction and a stack pointer. */
-struct place {
-    const void *code, *stack;
-    void *frames[POSTED_FRAMES];
-    int count;
-};
-
-/* A rule that was broken at a place; later ones there are only counted. */
-struct told {
-    uint64_t name;
-    uint64_t count;
-};
 
 bool checking;
 static struct {
     pthread_mutex_t mutex;
     struct checker *checker;
     struct live *live; /* The process's NIC, or that of its parent. */
-    char report[PATH_MAX];
-    struct place places[PLACES_MAX];
-    uint32_t place_count;
-    struct told told[TOLD_MAX];
-    uint32_t told_count;
-    struct timespec began;
-    uintptr_t own_base; /* Where this library is. */
+    pid_t owner;       /* The process that has begun to check. */
 } state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* -- The program's memory -----------------------------------------------------------------------*/
@@ -87,7 +51,7 @@ static bool sum_memory(const struct pd *domain, const struct sge *sges, uint32_t
                        uint32_t *sum)
 {
     *sum = 0;
-    if (state.report[0] == '\0') {
+    if (!findings_are_wanted()) {
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -130,10 +94,7 @@ static void lend(const struct checker_lent *lent)
                                  .writes = lent->writes,
                                  .after = lent->queue,
                                  .before = lent->slot};
-    if (lent->place != 0) {
-        access.calls = state.places[lent->place - 1].frames;
-        access.call_count = state.places[lent->place - 1].count;
-    }
+    access.call_count = findings_calls(lent->place, &access.calls);
     race_release(lent->queue);
     race_release(&loop);
     race_touch(&access, segments, count);
@@ -160,238 +121,88 @@ static const struct checker_memory memory = {.sum = sum_memory, .judge = judge_m
 static const struct checker_memory raced_memory = {
     .sum = sum_memory, .judge = judge_memory, .lend = lend, .give_back = race_acquire};
 
-/* -- The report ---------------------------------------------------------------------------------*/
+/* -- Begin and end ------------------------------------------------------------------------------*/
 
-static uintptr_t base_of(uintptr_t code, const char **file)
-{
-    Dl_info info;
-    struct link_map *map = NULL;
-    if (dladdr1((void *)code, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL) {
-        *file = "?";
-        return 0;
-    }
-    *file = map->l_name;
-    return map->l_addr;
-}
-
-/* A place of the code as FILE+OFFSET; the program itself has no name. */
-static size_t put_place(char *text, size_t bytes, uintptr_t code)
-{
-    char self[PATH_MAX];
-    const char *file;
-    const uintptr_t base = base_of(code, &file);
-    if (file[0] == '\0') {
-        const ssize_t length = system_read_link(AT_FDCWD, "/proc/self/exe", self, sizeof(self) - 1);
-        self[length < 0 ? 0 : length] = '\0';
-        file = self;
-    }
-    const int written = snprintf(text, bytes, "%s+%#lx", file, (unsigned long)(code - base));
-    return written < 0 || (size_t)written >= bytes ? 0 : (size_t)written;
-}
-
-/* The call of the program, and those that led to it: a list with semicolons. */
-static void put_calls(char *text, size_t bytes, void *const *frames, int count)
-{
-    size_t used = 0;
-    for (int i = 0; i < count; i++) {
-        const char *file;
-        if (base_of((uintptr_t)frames[i], &file) == state.own_base) {
-            continue;
-        }
-        if (used > 0 && used + 1 < bytes) {
-            text[used++] = ';';
-        }
-        used += put_place(text + used, bytes - used, (uintptr_t)frames[i]);
-    }
-    text[used] = '\0';
-}
-
-/* Without those of this library. */
-static void note_calls(struct place *place)
-{
-    void *frames[POSTED_FRAMES + 4];
-    const char *file;
-    const int count = backtrace(frames, COUNT_OF(frames));
-    for (int i = 0; i < count && place->count < POSTED_FRAMES; i++) {
-        if (base_of((uintptr_t)frames[i], &file) != state.own_base) {
-            place->frames[place->count++] = frames[i];
-        }
-    }
-}
-
-uint32_t checking_place(const void *code, const void *stack)
-{
-    const void *const key[] = {code, stack};
-    uint32_t at = crc32c(0, key, sizeof(key));
-    for (;; at++) {
-        struct place *place = &state.places[at % PLACES_MAX];
-        if (place->code == code && place->stack == stack) {
-            return at % PLACES_MAX + 1;
-        }
-        if (place->code == NULL) {
-            if (state.place_count == PLACES_MAX / 2) {
-                return 0;
-            }
-            state.place_count++;
-            *place = (struct place){.code = code, .stack = stack};
-            note_calls(place);
-            return at % PLACES_MAX + 1;
-        }
-    }
-}
-
-/* A name for the rule, the calls that led there, and those that posted the request. */
-static uint64_t name_finding(const struct checker_finding *finding, void *const *frames, int count)
-{
-    const uint32_t words[] = {(uint32_t)finding->rule, finding->posted};
-    const uint32_t calls = crc32c(0, frames, (size_t)count * sizeof(*frames));
-    return (uint64_t)crc32c(calls, words, sizeof(words)) << 32 | calls;
-}
-
-/* Counts it. Is it the first? */
-static bool is_first(uint64_t name)
-{
-    for (uint32_t i = 0; i < state.told_count; i++) {
-        if (state.told[i].name == name) {
-            state.told[i].count++;
-            return false;
-        }
-    }
-    if (state.told_count < TOLD_MAX) {
-        state.told[state.told_count++] = (struct told){.name = name, .count = 1};
-    }
-    return true;
-}
-
-/* One call, so that lines of several processes do not mix. */
-static void write_line(const char *line, size_t bytes)
-{
-    if (state.report[0] == '\0') {
-        return;
-    }
-    const int file = descriptor_own(system_create(state.report, O_APPEND, 0600));
-    if (file >= 0) {
-        (void)!system_write(file, line, bytes);
-        descriptor_close(file);
-    }
-}
-
-static double seconds_since_begin(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - state.began.tv_sec) +
-           (double)(now.tv_nsec - state.began.tv_nsec) / 1e9;
-}
-
-static void report(const struct checker_finding *finding)
-{
-    void *frames[FRAMES_MAX];
-    const int count = backtrace(frames, FRAMES_MAX);
-    const uint64_t name = name_finding(finding, frames, count);
-    if (!is_first(name)) {
-        return;
-    }
-    char line[LINE_MAX_BYTES], posted[LINE_MAX_BYTES / 4] = "", calls[LINE_MAX_BYTES / 2];
-    if (finding->posted != 0) {
-        const struct place *place = &state.places[finding->posted - 1];
-        put_calls(posted, sizeof(posted), place->frames, place->count);
-    }
-    put_calls(calls, sizeof(calls), frames, count);
-    const int bytes =
-        snprintf(line, sizeof(line),
-                 "found\trule=%s\tpid=%d\tplace=%016llx\tqp=%u\tseconds=%.6f\tposted=%s\tat=%s\t"
-                 "text=%s\n",
-                 checker_rules[finding->rule].name, getpid(), (unsigned long long)name,
-                 finding->qpn, seconds_since_begin(), posted, calls, finding->text);
-    if (bytes > 0) {
-        write_line(line, (size_t)bytes < sizeof(line) ? (size_t)bytes : sizeof(line) - 1);
-    }
-}
-
-/* How often each place was come by, if more than once. */
-static void report_counts(void)
-{
-    for (uint32_t i = 0; i < state.told_count; i++) {
-        char line[128];
-        const struct told *told = &state.told[i];
-        if (told->count > 1) {
-            const int bytes =
-                snprintf(line, sizeof(line), "counted\tpid=%d\tplace=%016llx\tcount=%llu\n",
-                         getpid(), (unsigned long long)told->name, (unsigned long long)told->count);
-            write_line(line, (size_t)bytes);
-        }
-    }
-}
-
-static void report_all(void)
+static void write_findings(void)
 {
     struct checker_finding finding;
     while (checker_take(state.checker, &finding)) {
-        report(&finding);
+        findings_write(&finding);
     }
 }
 
-/* -- Begin and end ------------------------------------------------------------------------------*/
+/* The thread that ends the program may be in the checker already: a handler of a signal may call
+ * exit(). So it does not wait for long. */
+static bool enter_at_the_end(void)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec++;
+    return state.owner == getpid() && pthread_mutex_timedlock(&state.mutex, &end) == 0;
+}
 
+/* The counters are read without the live lock: other threads of the program may still hold it, and
+ * go no further. */
 static void end(void)
 {
-    struct checker *checker = checking_enter();
-    /* Without the live lock: other threads of the program may still hold it, and go no further. */
-    const uint64_t *counted = nic_counters(live_nic(state.live))->values;
-    const struct checker_counts counts = {.rnr_naks = counted[COUNTER_rcvd_rnr_err],
-                                          .wrong_qkeys = counted[COUNTER_drop_wrong_qkey],
-                                          .no_receives = counted[COUNTER_drop_no_receive]};
-    checker_counted(checker, &counts);
-    checker_ended(checker);
-    report_all();
-    report_counts();
-    pthread_mutex_unlock(&state.mutex);
+    race_enter();
+    if (enter_at_the_end()) {
+        const uint64_t *counted = nic_counters(live_nic(state.live))->values;
+        const struct checker_counts counts = {.rnr_naks = counted[COUNTER_rcvd_rnr_err],
+                                              .wrong_qkeys = counted[COUNTER_drop_wrong_qkey],
+                                              .no_receives = counted[COUNTER_drop_no_receive]};
+        checker_counted(state.checker, &counts);
+        checker_ended(state.checker);
+        write_findings();
+        findings_write_counts();
+        pthread_mutex_unlock(&state.mutex);
+    }
     race_leave();
 }
 
-static void announce(void)
+/* (mutex) The first time in a process. */
+static void begin(struct live *live, const char *report)
 {
-    char line[64];
-    const int bytes = snprintf(line, sizeof(line), "process\tpid=%d\n", getpid());
-    write_line(line, (size_t)bytes);
+    void *room = state.checker != NULL ? state.checker : calloc(1, checker_bytes());
+    if (room == NULL) {
+        process_complain("no memory for the checker: nothing is checked");
+        return;
+    }
+    if (state.checker == NULL) {
+        state.checker = checker_init(room, race_is_noted() ? &raced_memory : &memory);
+        atexit(end);
+    }
+    state.live = live;
+    state.owner = getpid();
+    findings_begin(report);
+    checking = true;
 }
 
 void checking_begin(struct live *live)
 {
     const char *report = secure_getenv("NONIC_CHECK");
-    if ((report == NULL || report[0] == '\0') && !race_is_noted()) {
+    if (report == NULL) {
+        report = "";
+    }
+    if (report[0] == '\0' && !race_is_noted()) {
         return;
     }
     pthread_mutex_lock(&state.mutex);
-    if (state.checker == NULL) {
-        void *frames[1];
-        const char *file;
-        backtrace(frames, 1); /* The first time, it loads a library. */
-        state.own_base = base_of((uintptr_t)checking_begin, &file);
-        snprintf(state.report, sizeof(state.report), "%s", report == NULL ? "" : report);
-        clock_gettime(CLOCK_MONOTONIC, &state.began);
-        void *room = calloc(1, checker_bytes());
-        if (room == NULL) {
-            process_complain("no memory for the checker: nothing is checked");
-        } else {
-            state.checker = checker_init(room, race_is_noted() ? &raced_memory : &memory);
-            state.live = live;
-            checking = true;
-            atexit(end);
-            announce();
-        }
+    if (state.owner != getpid()) {
+        begin(live, report);
     }
     pthread_mutex_unlock(&state.mutex);
 }
 
-/* Its NIC is a new one, and has none of the objects. Their memory is left where it is. */
+/* Its NIC is a new one, and has none of the objects, whose memory is left where it is. Calls on
+ * them still come here. */
 void checking_in_child(void)
 {
     pthread_mutex_init(&state.mutex, NULL);
-    state.checker = NULL;
-    state.told_count = 0;
-    checking = false;
+    if (state.checker != NULL) {
+        checker_forget(state.checker);
+        findings_in_child();
+    }
 }
 
 struct checker *checking_enter(void)
@@ -404,7 +215,7 @@ struct checker *checking_enter(void)
 
 void checking_leave(void)
 {
-    report_all();
+    write_findings();
     pthread_mutex_unlock(&state.mutex);
     race_leave();
 }
@@ -435,6 +246,8 @@ void checking_qp_made(const struct verbs_qp *qp, bool signal_all)
         .domain = qp_pd(qp->core),
     };
     struct checker *checker = checking_enter();
+    /* A context that was closed may have left one of this number. */
+    free(checker_qp_gone(checker, request.qpn));
     void *room = calloc(1, checker_qp_bytes(&request));
     if (room != NULL) {
         checker_qp_made(checker, &request, room);
@@ -465,6 +278,7 @@ void checking_srq_made(const struct verbs_srq *srq)
                                                 .sges = srq->core.queue.sge_max,
                                                 .domain = srq->core.pd};
     struct checker *checker = checking_enter();
+    free(checker_srq_gone(checker, request.number)); /* Likewise. */
     void *room = calloc(1, checker_srq_bytes(&request));
     if (room != NULL) {
         checker_srq_made(checker, &request, room);
@@ -557,7 +371,7 @@ void checking_before_sends(const struct verbs_qp *qp, const struct send_request 
                            uint32_t count, const void *code, const void *stack)
 {
     struct checker *checker = checking_enter();
-    const uint32_t place = checking_place(code, stack);
+    const uint32_t place = findings_place(code, stack);
     for (uint32_t i = 0; i < count; i++) {
         checker_send(checker, qp->ex.qp_base.qp_num, &requests[i], place);
     }

@@ -33,9 +33,6 @@ void checking_in_child(void);
 
 /* Takes the checker for a call; nobody else comes in between. */
 struct checker *checking_enter(void);
-/* A word for the calls that lead to an instruction of the program with this stack. 0: no more are
- * kept. */
-uint32_t checking_place(const void *code, const void *stack);
 /* Writes what was found into the report. */
 void checking_leave(void);
 

@@ -16,6 +16,7 @@
 #include "kernel/describe.h"
 #include "verbs/checking.h"
 #include "verbs/internal.h"
+#include "verbs/odd.h"
 
 static struct {
     pthread_mutex_t mutex;
@@ -298,5 +299,8 @@ static void context_fill_slots(struct verbs_context *verbs, bool strict)
         ops->post_srq_recv = checked_post_srq_recv;
         ops->post_send = checked_post_send;
         ops->post_recv = checked_post_recv;
+    }
+    if (is_odd()) {
+        ops->poll_cq = cq_poll_wc_odd;
     }
 }

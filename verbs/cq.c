@@ -7,6 +7,7 @@
 
 #include "verbs/checking.h"
 #include "verbs/internal.h"
+#include "verbs/odd.h"
 #include "verbs/strict.h"
 
 /* -- All of them --------------------------------------------------------------------------------*/
@@ -70,6 +71,9 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
     }
     if (!STRICT_JOINS(context, channel) || !STRICT_JOINS(context, parent)) {
         return NULL;
+    }
+    if (is_odd()) {
+        entries = odd_entries(entries, limits_of(context)->cq_entries);
     }
     struct verbs_cq *cq = object_make(context, sizeof(*cq));
     if (cq == NULL) {
@@ -327,11 +331,24 @@ int cq_poll_wc_checked(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
     return found;
 }
 
+int cq_poll_wc_odd(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
+{
+    const int found = is_checked() ? cq_poll_wc_checked(ibv, count, wc)
+                                   : poll_wc(ibv, count, wc, live_is_strict(live_of(ibv->context)));
+    for (int i = 0; i < found; i++) {
+        odd_completion(&wc[i]);
+    }
+    return found;
+}
+
 int cq_request_notify(struct ibv_cq *ibv, int solicited_only)
 {
     struct live *live = live_of(ibv->context);
     live_lock(live);
     cq_arm(&cq_of(ibv)->core, solicited_only != 0);
+    if (is_odd() && odd_event()) {
+        event_on_completion(&cq_of(ibv)->core);
+    }
     live_will_block(live);
     live_unlock(live);
     return 0;
@@ -409,6 +426,25 @@ static int ex_start_poll_checked(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *
 static int ex_next_poll_checked(struct ibv_cq_ex *ex)
 {
     return checking_poll(ex, poll_next, &ex_of(ex)->current);
+}
+
+static int poll_oddly(struct ibv_cq_ex *ex, int (*poll)(struct ibv_cq_ex *ex))
+{
+    const int reason = is_checked() ? checking_poll(ex, poll, &ex_of(ex)->current) : poll(ex);
+    if (reason == 0) {
+        odd_current(&ex_of(ex)->current);
+    }
+    return reason;
+}
+
+static int ex_start_poll_odd(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+    return attr->comp_mask != 0 ? EINVAL : poll_oddly(ex, poll_first);
+}
+
+static int ex_next_poll_odd(struct ibv_cq_ex *ex)
+{
+    return poll_oddly(ex, poll_next);
 }
 
 /* The completion was copied out: there is nothing to give back. */
@@ -512,6 +548,10 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
     if (is_checked()) {
         ex->start_poll = ex_start_poll_checked;
         ex->next_poll = ex_next_poll_checked;
+    }
+    if (is_odd()) {
+        ex->start_poll = ex_start_poll_odd;
+        ex->next_poll = ex_next_poll_odd;
     }
     ex->end_poll = ex_end_poll;
     ex->read_opcode = ex_read_opcode;

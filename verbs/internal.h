@@ -417,6 +417,7 @@ int port_query(struct ibv_context *context, uint8_t port, struct ibv_port_attr *
 int cq_poll_wc(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int cq_poll_wc_strictly(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int cq_poll_wc_checked(struct ibv_cq *cq, int count, struct ibv_wc *wc);
+int cq_poll_wc_odd(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int cq_request_notify(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);

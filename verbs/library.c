@@ -12,6 +12,7 @@
 #include "verbs/blocks.h"
 #include "verbs/checking.h"
 #include "verbs/internal.h"
+#include "verbs/odd.h"
 
 static bool is_of(const struct objects_collection *collection, const struct ibv_context *context)
 {
@@ -180,6 +181,7 @@ struct live *library_open(void)
         live_listen(live, &listener);
         live_unlock(live);
         checking_begin(live);
+        odd_begin();
     }
     return live;
 }

@@ -9,6 +9,7 @@
 #include "verbs/checking.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
+#include "verbs/odd.h"
 #include "verbs/strict.h"
 #include "wire/inet.h"
 
@@ -203,6 +204,9 @@ static struct verbs_qp *create(struct ingredients *from)
     drop_unused(from);
     struct verbs_qp *qp = NULL;
     int reason = judge_ingredients(from);
+    if (is_odd() && (type == QP_RC || type == QP_UC || type == QP_UD)) {
+        odd_capacity(&used.cap, used.srq != NULL, limits_of(from->context));
+    }
     if (reason == 0) {
         reason = create_block(from, type, &qp);
     }

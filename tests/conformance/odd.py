@@ -1,0 +1,48 @@
+"""`nonic run --odd`: programs that rely on what no document promises break, right ones and Debian's do not."""
+import os
+import random
+import subprocess
+import tempfile
+
+import harness
+from harness import Failure, alone, pair, test
+
+MISTAKES = 'opcode', 'immediate', 'event', 'capacity'
+# Debian's, which rely on nothing.
+PROGRAMS = ['ibv_rc_pingpong', '-g', '0', '-e', '-n', '200'], ['ib_send_bw', '-F', '-e', '-n', '500'], \
+    ['ib_read_lat', '-F', '-n', '200'], ['ibv_ud_pingpong', '-g', '0', '-n', '200'], ['ib_write_bw', '-F', '-n', '500']
+
+
+def build(directory):
+    path = os.path.join(directory, 'odd')
+    source = os.path.join(harness.ROOT, 'tests', 'conformance', 'odd.c')
+    subprocess.run(['gcc', '-O1', '-w', '-I', harness.ROOT, source, '-o', path, '-libverbs'], check=True)
+    return path
+
+
+def breaks(mistake, wire):
+    """The same seed breaks it at the same line again; the right twin never breaks."""
+    seed = str(random.SystemRandom().randrange(1 << 32))
+    with tempfile.TemporaryDirectory() as directory:
+        program, said = build(directory), []
+        for _ in range(2):
+            process = harness.start([program, mistake], wire, [f'--odd={seed}'])
+            said.append(harness.finish(process, 30))
+            if process.returncode != 1 or 'not so' not in said[-1]:
+                raise Failure(f'--odd={seed}: {process.returncode}: {said[-1]}')
+        if said[0] != said[1]:
+            raise Failure(f'--odd={seed}: {said}')
+        alone([program, mistake, 'right'], wire, [f'--odd={seed}'])
+
+
+def bears(words, wire):
+    seed = str(random.SystemRandom().randrange(1 << 32))
+    pair(words, wire, [f'--odd={seed}'])
+
+
+def tests():
+    for wire in harness.ROCE:
+        for mistake in MISTAKES:
+            test(f'{wire}: nonic run --odd: {mistake}', breaks, mistake, wire, smoke=wire == 'shm')
+        for words in PROGRAMS:
+            test(f'{wire}: nonic run --odd: {" ".join(words)}', bears, words, wire, smoke=wire == 'udp' and '-e' in words)
