@@ -37,6 +37,9 @@ static bool sum(const struct pd *domain, const struct sge *sges, uint32_t count,
     (void)domain;
     *result = 1;
     for (uint32_t i = 0; i < count; i++) {
+        if (sges[i].address + sges[i].bytes > MEMORY) {
+            return false;
+        }
         for (uint32_t at = 0; at < sges[i].bytes; at++) {
             *result = *result * 31 + memory[sges[i].address + at];
         }

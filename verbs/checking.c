@@ -22,7 +22,7 @@ static struct {
 /* A part of it may have been unmapped. */
 static bool add_sum(const struct segment *segment, uint32_t *sum)
 {
-    uint8_t copy[4096];
+    uint8_t copy[512];
     const uint8_t *at = (const uint8_t *)(uintptr_t)segment->address;
     for (uint32_t left = segment->bytes; left > 0;) {
         const uint32_t piece = left < sizeof(copy) ? left : (uint32_t)sizeof(copy);

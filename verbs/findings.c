@@ -44,6 +44,8 @@ static struct {
     uint32_t told_count;
     struct timespec began;
     uintptr_t own_base; /* Where this library is. */
+    /* Texts under construction: threads of programs may have small stacks. */
+    char self[PATH_MAX], line[LINE_MAX_BYTES], posted[LINE_MAX_BYTES / 4], at[LINE_MAX_BYTES / 2];
 } state;
 
 /* -- Places -------------------------------------------------------------------------------------*/
@@ -63,13 +65,13 @@ static uintptr_t base_of(uintptr_t code, const char **file)
 /* A place of the code as FILE+OFFSET; the program itself has no name. */
 static size_t put_place(char *text, size_t bytes, uintptr_t code)
 {
-    char self[PATH_MAX];
     const char *file;
     const uintptr_t base = base_of(code, &file);
     if (file[0] == '\0') {
-        const ssize_t length = system_read_link(AT_FDCWD, "/proc/self/exe", self, sizeof(self) - 1);
-        self[length < 0 ? 0 : length] = '\0';
-        file = self;
+        const ssize_t length =
+            system_read_link(AT_FDCWD, "/proc/self/exe", state.self, sizeof(state.self) - 1);
+        state.self[length < 0 ? 0 : length] = '\0';
+        file = state.self;
     }
     const int written = snprintf(text, bytes, "%s+%#lx", file, (unsigned long)(code - base));
     return written < 0 || (size_t)written >= bytes ? 0 : (size_t)written;
@@ -193,19 +195,19 @@ void findings_write(const struct checker_finding *finding)
     if (!is_first(name)) {
         return;
     }
-    char line[LINE_MAX_BYTES], posted[LINE_MAX_BYTES / 4], calls[LINE_MAX_BYTES / 2];
     void *const *post;
     const int post_count = findings_calls(finding->posted, &post);
-    put_calls(posted, sizeof(posted), post, post_count);
-    put_calls(calls, sizeof(calls), frames, count);
+    put_calls(state.posted, sizeof(state.posted), post, post_count);
+    put_calls(state.at, sizeof(state.at), frames, count);
     const int bytes =
-        snprintf(line, sizeof(line),
+        snprintf(state.line, sizeof(state.line),
                  "found\trule=%s\tpid=%d\tplace=%016llx\tqp=%u\tseconds=%.6f\ttext=%s\t"
                  "posted=%s\tat=%s\n",
                  checker_rules[finding->rule].name, getpid(), (unsigned long long)name,
-                 finding->qpn, seconds_since_begin(), finding->text, posted, calls);
+                 finding->qpn, seconds_since_begin(), finding->text, state.posted, state.at);
     if (bytes > 0) {
-        write_line(line, (size_t)bytes < sizeof(line) ? (size_t)bytes : sizeof(line) - 1);
+        write_line(state.line,
+                   (size_t)bytes < sizeof(state.line) ? (size_t)bytes : sizeof(state.line) - 1);
     }
 }
 
