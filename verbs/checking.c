@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "verbs/checking.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -160,6 +162,18 @@ static void end(void)
     race_leave();
 }
 
+/* When ThreadSanitizer reports, it opens files by the C library's names, which are kernel's own.
+ * The first time, these look the C library's functions up, and the loader frees the text of an
+ * earlier error: not with the sanitizer's allocator of that time. So both are done before. */
+static void prepare_for_reports(void)
+{
+    const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        close(file);
+    }
+    (void)dlerror();
+}
+
 /* (mutex) The first time in a process. */
 static void begin(struct live *live, const char *report)
 {
@@ -171,6 +185,9 @@ static void begin(struct live *live, const char *report)
     if (state.checker == NULL) {
         state.checker = checker_init(room, race_is_noted() ? &raced_memory : &memory);
         atexit(end);
+    }
+    if (race_is_noted()) {
+        prepare_for_reports();
     }
     state.live = live;
     state.owner = getpid();
