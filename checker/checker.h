@@ -107,7 +107,7 @@ void checker_srq_made(struct checker *checker, const struct checker_srq_request 
 void *checker_srq_gone(struct checker *checker, uint32_t number);
 
 void checker_region_made(struct checker *checker);
-/* The region with this key goes: requests that name it are not over. */
+/* The region with this key is gone: requests that name it are not over. */
 void checker_region_gone(struct checker *checker, uint32_t key);
 
 /* qp_modify is asked for a change, and said `status`. `missing` and `excess`: attributes that the

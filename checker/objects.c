@@ -138,6 +138,9 @@ void checker_modified(struct checker *checker, uint32_t qpn, const struct qp_att
     if ((mask & QP_ATTR_STATE) && wanted->state == QP_ERR) {
         qp->failed = true;
     }
+    if ((mask & QP_ATTR_STATE) && wanted->state == QP_RTS) {
+        qp->failed = false; /* From SQE, too. */
+    }
     if (qp->type == QP_RC || qp->type == QP_XRC_INITIATOR) {
         judge_patience(checker, qpn, wanted, mask);
     }

@@ -2,7 +2,7 @@
  *
  * nonic run --check - runs a program whose calls are judged, and tells what is found.
  *
- * The programs of the run append lines to a file (verbs/checking.c); this process reads them, and
+ * The programs of the run append lines to a file (verbs/findings.h); this process reads them, and
  * finds the places in the source. Every few seconds it asks whether a program hangs.
  */
 #include <errno.h>
@@ -33,23 +33,28 @@ static void on_signal(int number)
     asked_to_end = number;
 }
 
+static const int numbers[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
+static struct sigaction before[COUNT_OF(numbers)]; /* As the command had them. */
+
 /* Those of a terminal reach the program by themselves, and it decides what becomes of the run;
- * others are passed on. */
+ * others are passed on. One that the command ignores (nohup) is ignored further. */
 static void watch_signals(void)
 {
     const struct sigaction note = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
-    sigaction(SIGTERM, &note, NULL);
-    sigaction(SIGHUP, &note, NULL);
-    sigaction(SIGINT, &ignore, NULL);
-    sigaction(SIGQUIT, &ignore, NULL);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        const bool is_of_terminal = numbers[i] == SIGINT || numbers[i] == SIGQUIT;
+        sigaction(numbers[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN) {
+            sigaction(numbers[i], is_of_terminal ? &ignore : &note, NULL);
+        }
+    }
 }
 
 /* The program has the signals as the command had them. */
 static void forget_signals(void)
 {
-    static const int numbers[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        signal(numbers[i], SIG_DFL);
+        sigaction(numbers[i], &before[i], NULL);
     }
 }
 
@@ -132,7 +137,7 @@ static void look_for_hangs(struct stillness *still, struct check_report *report,
             snprintf(name, sizeof(name), "%d %s", pid, sentence);
             json_object_set_new(now, name, json_true());
             if (all || (!idle && json_object_get(still->before, name) != NULL)) {
-                check_hang(report, pid, strcmp(rule, "lost-wakeup") == 0, sentence);
+                check_hang(report, pid, strcmp(rule, "lost-wakeup") == 0, finding);
             }
         }
     }

@@ -35,8 +35,8 @@ struct check_report {
 void check_begin(struct check_report *report, const struct check_wishes *wishes);
 /* A line that a program of the run wrote, which it takes apart. */
 void check_line(struct check_report *report, char *line);
-/* A finding of the command itself: a program hangs. */
-void check_hang(struct check_report *report, int pid, bool certain, const char *sentence);
+/* A finding of the command itself: a program hangs. `hang` has a sentence and queue_pairs. */
+void check_hang(struct check_report *report, int pid, bool certain, const json_t *hang);
 /* Says what there was in all. Returns the exit status, if the programs ended with `status`. */
 int check_end(struct check_report *report, int status);
 

@@ -242,17 +242,34 @@ void check_line(struct check_report *report, char *line)
     json_decref(pairs);
 }
 
-void check_hang(struct check_report *report, int pid, bool certain, const char *sentence)
+/* Numbers with commas between them, as many as there is room for. */
+static void list_numbers(const json_t *numbers, char *text, size_t bytes)
+{
+    size_t i, used = 0;
+    json_t *number;
+    text[0] = '\0';
+    json_array_foreach(numbers, i, number)
+    {
+        if (used + 16 < bytes) {
+            used += (size_t)snprintf(text + used, bytes - used, "%s%" JSON_INTEGER_FORMAT,
+                                     i == 0 ? "" : ", ", json_integer_value(number));
+        }
+    }
+}
+
+void check_hang(struct check_report *report, int pid, bool certain, const json_t *hang)
 {
     const enum checker_rule rule = certain ? CHECKER_HANG : CHECKER_STANDS;
-    char number[16], name[1024];
+    const char *sentence = word(hang, "sentence");
+    char number[16], name[1024], queue_pairs[256];
     snprintf(number, sizeof(number), "%d", pid);
     snprintf(name, sizeof(name), "%d %s", pid, sentence);
     if (json_object_get(report->places, name) != NULL || report->wishes->left_out[rule]) {
         return;
     }
-    json_t *finding = json_pack("{s:s, s:s, s:s}", "rule", checker_rules[rule].name, "pid", number,
-                                "sentence", sentence);
+    list_numbers(json_object_get(hang, "queue_pairs"), queue_pairs, sizeof(queue_pairs));
+    json_t *finding = json_pack("{s:s, s:s, s:s, s:s}", "rule", checker_rules[rule].name, "pid",
+                                number, "qp", queue_pairs, "sentence", sentence);
     report->levels[checker_rules[rule].level]++;
     json_object_set(report->places, name, finding);
     (report->wishes->json ? print_json : print)(finding, &checker_rules[rule]);

@@ -210,6 +210,11 @@ static const char *draw_seed(void)
     return text;
 }
 
+static bool is_seed(const char *text)
+{
+    return text[0] != '\0' && strlen(text) < 20 && strspn(text, "0123456789") == strlen(text);
+}
+
 int command_run(int argc, char **argv)
 {
     static const struct option options[] = {{"wire", required_argument, NULL, 'w'},
@@ -245,6 +250,10 @@ int command_run(int argc, char **argv)
             fprintf(stderr,
                     "nonic: valid options of 'run' are --wire, --transport, --device, --paths, "
                     "--capture, --fault, --strict, --check, --odd, --stats, --help\n");
+            return EXIT_USAGE;
+        }
+        if (option == 'o' && optarg != NULL && !is_seed(optarg)) {
+            fprintf(stderr, "nonic: --odd is '%s'; valid is a number, the seed\n", optarg);
             return EXIT_USAGE;
         }
         setting->value = optarg != NULL ? optarg : option == 'o' ? draw_seed() : "1";

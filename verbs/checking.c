@@ -331,12 +331,6 @@ void checking_region_made(void)
 void checking_region_gone(uint32_t key)
 {
     checker_region_gone(checking_enter(), key);
-    checking_leave();
-}
-
-void checking_region_withdrawn(void)
-{
-    checking_enter();
     order_withdrawn();
     checking_leave();
 }

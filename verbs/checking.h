@@ -4,8 +4,8 @@
  *
  * Purpose    Tells the checker what the program asks for and gets, and ThreadSanitizer, if it
  *            watches the program, which memory is the NIC's meanwhile (drivers/system/raced.h).
- *            Each finding becomes a line of
- *            the report that NONIC_CHECK names, and with which the command does the rest.
+ *            Each finding becomes a line of the report that NONIC_CHECK names; the command does
+ *            the rest with it.
  * Inputs     The calls of this room, where objects are made, changed and destroyed; for requests
  *            and completions there are functions of their own in the places of the usual ones
  *            (checked.c), so that a program that is not checked pays nothing.
@@ -52,9 +52,8 @@ void checking_qp_gone(uint32_t qpn);
 void checking_cq_gone(uint32_t number);
 void checking_srq_gone(const struct verbs_srq *srq);
 void checking_region_made(void);
-/* Before it goes, and when it is out of reach of everybody. */
+/* It is out of reach of everybody. */
 void checking_region_gone(uint32_t key);
-void checking_region_withdrawn(void);
 /* Before it goes. */
 void checking_handle_gone(const struct nic_av *handle);
 /* A rule of verbs/strict.h is broken, which is not refused. */

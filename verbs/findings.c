@@ -205,9 +205,10 @@ void findings_write(const struct checker_finding *finding)
                  "posted=%s\tat=%s\n",
                  checker_rules[finding->rule].name, getpid(), (unsigned long long)name,
                  finding->qpn, seconds_since_begin(), finding->text, state.posted, state.at);
+    const size_t most = sizeof(state.line) - 1;
     if (bytes > 0) {
-        write_line(state.line,
-                   (size_t)bytes < sizeof(state.line) ? (size_t)bytes : sizeof(state.line) - 1);
+        state.line[most - 1] = '\n'; /* The end of one that is cut. */
+        write_line(state.line, (size_t)bytes < most ? (size_t)bytes : most);
     }
 }
 

@@ -70,6 +70,9 @@ static void verbs_mr_check(struct live *live, const struct verbs_mr *mr)
 static struct ibv_mr *show(struct verbs_mr *mr)
 {
     mr->ibv.handle = mr->ibv.lkey = mr->ibv.rkey = mr->core.key;
+    if (is_checked()) {
+        checking_region_made();
+    }
     return &mr->ibv;
 }
 
@@ -108,9 +111,6 @@ struct ibv_mr *mr_register(struct ibv_pd *pd, const struct region_request *reque
         return fail(status_errno(status));
     }
     note_writable(request);
-    if (is_checked()) {
-        checking_region_made();
-    }
     return show(mr);
 }
 
@@ -278,12 +278,9 @@ static int deregister(struct verbs_mr *mr)
 
 EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 {
-    if (is_checked()) {
-        checking_region_gone(ibv->lkey);
-    }
     const int reason = deregister(mr_of(ibv));
-    if (is_checked()) {
-        checking_region_withdrawn();
+    if (is_checked() && reason == 0) {
+        checking_region_gone(ibv->lkey);
     }
     if (reason == 0) {
         give_up(mr_of(ibv));

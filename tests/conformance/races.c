@@ -187,7 +187,7 @@ static const struct {
     {"threads", threads},
 };
 
-/* B polls with A, in one process, so that it answers. */
+/* A queue pair that can send inline, in place of the victim's. */
 static struct ibv_qp *inline_qp(struct victim *v)
 {
     struct ibv_qp_init_attr attr = {.send_cq = v->cq,

@@ -82,9 +82,14 @@ static inline struct address victim_address(const struct victim *v)
     return own;
 }
 
-/* From RESET up to RTS. `timeout` and `retries` as of ibv_modify_qp. */
-static inline void victim_connect(struct ibv_qp *qp, const struct address *peer, uint8_t timeout,
-                                  uint8_t retries)
+/* How long a connection waits for its peer: attributes of ibv_modify_qp. */
+struct patience {
+    uint8_t timeout, retries, rnr_retries, rnr_timer;
+};
+
+/* From RESET up to RTS. */
+static inline void victim_connect_with(struct ibv_qp *qp, const struct address *peer,
+                                       struct patience patience)
 {
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = VICTIM_ACCESS};
@@ -96,19 +101,27 @@ static inline void victim_connect(struct ibv_qp *qp, const struct address *peer,
         .path_mtu = IBV_MTU_1024,
         .dest_qp_num = peer->qpn,
         .max_dest_rd_atomic = 1,
+        .min_rnr_timer = patience.rnr_timer,
         .ah_attr = {.is_global = 1, .grh = {.dgid = peer->gid, .hop_limit = 1}, .port_num = 1}};
     EXPECT(ibv_modify_qp(qp, &attr,
                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ==
            0);
     attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-                                .timeout = timeout,
-                                .retry_cnt = retries,
-                                .rnr_retry = 7,
+                                .timeout = patience.timeout,
+                                .retry_cnt = patience.retries,
+                                .rnr_retry = patience.rnr_retries,
                                 .max_rd_atomic = 1};
     EXPECT(ibv_modify_qp(qp, &attr,
                          IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
                              IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+}
+
+static inline void victim_connect(struct ibv_qp *qp, const struct address *peer, uint8_t timeout,
+                                  uint8_t retries)
+{
+    victim_connect_with(
+        qp, peer, (struct patience){.timeout = timeout, .retries = retries, .rnr_retries = 7});
 }
 
 /* One signaled request about the first `bytes` of both sides' memory. */

@@ -45,8 +45,8 @@ static void receive_slots(bool right)
     take(b.cq, right ? 0 : 2 * RECEIVES);
 }
 
-/* Two queue pairs with four receives and four requests each share a completion queue of eight
- * entries. It is enough as long as the program polls in time. */
+/* Four requests and three receives complete to a completion queue of six entries. It is enough as
+ * long as the program polls in time. */
 static void cq_room(bool right)
 {
     struct ibv_cq *cq = ibv_create_cq(a.context, right ? 16 : 6, NULL, NULL, 0);

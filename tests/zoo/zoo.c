@@ -81,30 +81,9 @@ const struct patience usual = {.timeout = 14, .retries = 7, .rnr_retries = 6, .r
 
 void connect_to(struct ibv_qp *qp, const struct ibv_qp *peer, struct patience patience)
 {
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = VICTIM_ACCESS};
-    EXPECT(ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
-           0);
-    attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = IBV_MTU_1024,
-        .dest_qp_num = peer->qp_num,
-        .max_dest_rd_atomic = 1,
-        .min_rnr_timer = patience.rnr_timer,
-        .ah_attr = {.is_global = 1, .grh = {.dgid = of_a.gid, .hop_limit = 1}, .port_num = 1}};
-    EXPECT(ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ==
-           0);
-    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
-                                .timeout = patience.timeout,
-                                .retry_cnt = patience.retries,
-                                .rnr_retry = patience.rnr_retries,
-                                .max_rd_atomic = 1};
-    EXPECT(ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                             IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+    struct address address = of_a;
+    address.qpn = peer->qp_num;
+    victim_connect_with(qp, &address, patience);
 }
 
 void join(struct ibv_qp *one, struct ibv_qp *other)

@@ -48,10 +48,6 @@ void take(struct ibv_cq *cq, int count);
 struct ibv_mr *registered(void *memory, size_t bytes, int access);
 /* A queue pair of A's device in RESET. */
 struct ibv_qp *another_qp(enum ibv_qp_type type, struct ibv_cq *cq);
-/* How long a connection waits for its peer: attributes of ibv_modify_qp. */
-struct patience {
-    uint8_t timeout, retries, rnr_retries, rnr_timer;
-};
 extern const struct patience usual;
 /* From RESET up to RTS. */
 void connect_to(struct ibv_qp *qp, const struct ibv_qp *peer, struct patience patience);
