@@ -10,10 +10,12 @@
 #include "wire/inet.h"
 #include "wire/roce.h"
 
-/* The kernel gives out the list in pieces, and goes on at the number of the next line: where a
- * socket is closed meanwhile, another one is left out. A socket that is in none of LOOKS lists is
- * not there. */
-#define LOOKS 8
+/* The kernel gives out the list in pieces of at most PIECE_BYTES, and goes on at the number of the
+ * next line: where a socket is closed meanwhile, another one is left out. If many are, the one that
+ * is looked for may be left out of one list in three. A socket that is in none of LOOKS lists is
+ * not there, and neither is one that is not in a list of one piece. */
+#define LOOKS       32
+#define PIECE_BYTES 4096
 
 /* The address as the kernel prints it: words of 32 bits in host order, then the port. */
 static void print_address(const struct gid *peer, char text[64])
@@ -37,6 +39,7 @@ struct search {
     bool shared;
     bool found;
     struct udp_owner finding;
+    size_t bytes; /* The length of the list, as far as it was read. */
 };
 
 static bool is_it(const struct search *search, const char *address, unsigned long unread,
@@ -54,7 +57,9 @@ static int look_for(const char *list, struct search *search)
     char line[512], address[64];
     struct lines lines;
     lines_open(&lines, AT_FDCWD, list);
+    search->bytes = 0;
     while (!search->found && lines_next(&lines, line, sizeof(line))) {
+        search->bytes += strlen(line) + 1;
         unsigned long unread;
         struct udp_owner *found = &search->finding;
         search->found = sscanf(line, " %*u: %63s %*s %*x %*x:%lx %*x:%*x %*x %u %*u %lu", address,
@@ -69,8 +74,10 @@ static void look(const struct gid *peer, struct search *search)
     const char *list = inet_is_ipv4(peer->bytes) ? "/proc/net/udp" : "/proc/net/udp6";
     int reason = 0;
     print_address(peer, search->address);
-    for (int looks = 0; looks < LOOKS && !search->found && reason == 0; looks++) {
+    bool again = true;
+    for (int looks = 0; looks < LOOKS && again; looks++) {
         reason = look_for(list, search);
+        again = !search->found && reason == 0 && search->bytes > PIECE_BYTES / 2;
     }
     errno = reason;
 }
