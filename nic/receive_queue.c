@@ -78,6 +78,18 @@ void *receive_queue_resize(struct receive_queue *queue, uint32_t limit, void *me
     return old;
 }
 
+void receive_queue_swap_newest(struct receive_queue *queue)
+{
+    CHECK(receive_queue_count(queue) >= 2);
+    uint8_t *newest = (uint8_t *)receive_queue_at(queue, queue->tail - 1);
+    uint8_t *other = (uint8_t *)receive_queue_at(queue, queue->tail - 2);
+    for (uint32_t i = 0; i < queue->slot_bytes; i++) {
+        const uint8_t byte = newest[i];
+        newest[i] = other[i];
+        other[i] = byte;
+    }
+}
+
 static void choose_order(struct srq *srq)
 {
     srq->queue.newest_first = srq->queue.limit > IN_TURN_MAX;

@@ -51,6 +51,9 @@ MUST_USE enum status receive_queue_post(struct receive_queue *queue, uint64_t wr
  * has judged that it is at least receive_queue_count. */
 void *receive_queue_resize(struct receive_queue *queue, uint32_t limit, void *memory);
 
+/* The newest two receives, which there are, change places. */
+void receive_queue_swap_newest(struct receive_queue *queue);
+
 static inline uint32_t receive_queue_count(const struct receive_queue *queue)
 {
     return queue->tail - queue->head;

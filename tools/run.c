@@ -57,10 +57,11 @@ static void print_help(void)
         "json,\n"
         "                         a rule to leave out (-RULE), and to leave places out "
         "(except=FILE)\n"
-        "  --odd[=SEED]           do what the documents allow and devices seldom do: any values "
-        "in\n"
-        "                         undefined fields of completions, events for nothing, objects\n"
-        "                         larger than asked; the same decisions for the same seed\n"
+        "  --odd[=SEED][,WORDS]   do what the documents allow and devices seldom do, the same for "
+        "the\n"
+        "                         same seed; WORDS, with commas: fields, events, sizes, late, "
+        "pieces,\n"
+        "                         order, grh, mtu, changes; or all but these (-WORD)\n"
         "  --stats                print the NIC's counters when the program ends\n"
         "  --help                 print this\n\n"
         "Programs that are linked statically, built for another C library than glibc, or gain\n"
@@ -199,20 +200,19 @@ static void tell_library(const struct setting *settings)
     }
 }
 
-/* A seed for oddities, which people can give again. */
-static const char *draw_seed(void)
+/* The words of --odd, behind a seed: people can give it again if they gave none. */
+static const char *with_seed(const char *words)
 {
-    static char text[16];
+    static char text[256];
     uint32_t seed = 0;
+    if (words != NULL && words[0] >= '0' && words[0] <= '9') {
+        return words;
+    }
     (void)!getrandom(&seed, sizeof(seed), 0);
-    snprintf(text, sizeof(text), "%u", (unsigned)seed);
+    snprintf(text, sizeof(text), "%u%s%s", (unsigned)seed, words == NULL ? "" : ",",
+             words == NULL ? "" : words);
     fprintf(stderr, "nonic: --odd=%s makes the same decisions again\n", text);
     return text;
-}
-
-static bool is_seed(const char *text)
-{
-    return text[0] != '\0' && strlen(text) < 20 && strspn(text, "0123456789") == strlen(text);
 }
 
 int command_run(int argc, char **argv)
@@ -252,11 +252,7 @@ int command_run(int argc, char **argv)
                     "--capture, --fault, --strict, --check, --odd, --stats, --help\n");
             return EXIT_USAGE;
         }
-        if (option == 'o' && optarg != NULL && !is_seed(optarg)) {
-            fprintf(stderr, "nonic: --odd is '%s'; valid is a number, the seed\n", optarg);
-            return EXIT_USAGE;
-        }
-        setting->value = optarg != NULL ? optarg : option == 'o' ? draw_seed() : "1";
+        setting->value = option == 'o' ? with_seed(optarg) : optarg != NULL ? optarg : "1";
     }
     if (optind == argc) {
         fprintf(stderr,

@@ -133,8 +133,7 @@ int checked_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ib
     const uint32_t place = CALLER();
     const uint32_t number = checking_srq_number(srq_of(srq));
     const uint32_t told = tell_receives(checker, 0, number, wr, place);
-    const int reason = live_is_strict(live_of(srq->context)) ? post_srq_recv_strictly(srq, wr, bad)
-                                                             : post_srq_recv(srq, wr, bad);
+    const int reason = post_srq_recv_as_wished(srq, wr, bad);
     if (reason != 0) {
         const uint32_t done = receive_position(wr, *bad);
         checker_unreceive(checker, 0, number, told > done ? told - done : 0);

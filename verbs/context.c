@@ -300,7 +300,10 @@ static void context_fill_slots(struct verbs_context *verbs, bool strict)
         ops->post_send = checked_post_send;
         ops->post_recv = checked_post_recv;
     }
-    if (is_odd()) {
+    if (odd_wanted != 0) {
         ops->poll_cq = cq_poll_wc_odd;
+    }
+    if (is_odd(ODD_ORDER) && !is_checked()) {
+        ops->post_srq_recv = post_srq_recv_as_wished;
     }
 }

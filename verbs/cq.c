@@ -72,9 +72,7 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
     if (!STRICT_JOINS(context, channel) || !STRICT_JOINS(context, parent)) {
         return NULL;
     }
-    if (is_odd()) {
-        entries = odd_entries(entries, limits_of(context)->cq_entries);
-    }
+    entries = odd_entries(entries, limits_of(context)->cq_entries);
     struct verbs_cq *cq = object_make(context, sizeof(*cq));
     if (cq == NULL) {
         return NULL;
@@ -333,8 +331,10 @@ int cq_poll_wc_checked(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 
 int cq_poll_wc_odd(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 {
-    const int found = is_checked() ? cq_poll_wc_checked(ibv, count, wc)
-                                   : poll_wc(ibv, count, wc, live_is_strict(live_of(ibv->context)));
+    const bool strict = live_is_strict(live_of(ibv->context));
+    const int most = odd_is_late(ibv->channel) ? 0 : count;
+    const int found =
+        is_checked() ? cq_poll_wc_checked(ibv, most, wc) : poll_wc(ibv, most, wc, strict);
     for (int i = 0; i < found; i++) {
         odd_completion(&wc[i]);
     }
@@ -346,7 +346,7 @@ int cq_request_notify(struct ibv_cq *ibv, int solicited_only)
     struct live *live = live_of(ibv->context);
     live_lock(live);
     cq_arm(&cq_of(ibv)->core, solicited_only != 0);
-    if (is_odd() && odd_event()) {
+    if (odd_event()) {
         event_on_completion(&cq_of(ibv)->core);
     }
     live_will_block(live);
@@ -439,6 +439,9 @@ static int poll_oddly(struct ibv_cq_ex *ex, int (*poll)(struct ibv_cq_ex *ex))
 
 static int ex_start_poll_odd(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
+    if (attr->comp_mask == 0 && odd_is_late(ex->channel)) {
+        return ENOENT;
+    }
     return attr->comp_mask != 0 ? EINVAL : poll_oddly(ex, poll_first);
 }
 
@@ -549,7 +552,7 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
         ex->start_poll = ex_start_poll_checked;
         ex->next_poll = ex_next_poll_checked;
     }
-    if (is_odd()) {
+    if (odd_wanted != 0) {
         ex->start_poll = ex_start_poll_odd;
         ex->next_poll = ex_next_poll_odd;
     }

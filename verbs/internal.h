@@ -401,6 +401,8 @@ int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int post_send_strictly(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int post_recv_strictly(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int post_srq_recv_strictly(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/* Strictly or not, and with --odd in another order. */
+int post_srq_recv_as_wished(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /* (locked) Sanitizers are told of the memory that a send request names: it is the NIC's from now
  * on, or copied now if it is inline. */
 void post_tell_send(struct live *live, const struct qp *qp, enum work_kind kind, bool is_inline,

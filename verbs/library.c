@@ -181,7 +181,6 @@ struct live *library_open(void)
         live_listen(live, &listener);
         live_unlock(live);
         checking_begin(live);
-        odd_begin();
     }
     return live;
 }

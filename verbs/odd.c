@@ -1,41 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "verbs/odd.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
-
-#include "base/prng.h"
-
-bool odd_wanted;
-static uint64_t seed;
-static _Atomic uint64_t drawn;
-
-void odd_begin(void)
-{
-    const char *text = secure_getenv("NONIC_ODD");
-    if (text != NULL && text[0] != '\0') {
-        seed = strtoull(text, NULL, 10);
-        odd_wanted = true;
-    }
-}
-
-/* Any number below `bound`. */
-static uint32_t draw(uint32_t bound)
-{
-    struct prng prng;
-    prng_init(&prng, seed + (atomic_fetch_add(&drawn, 1) << 20));
-    return (uint32_t)prng_below(&prng, bound);
-}
-
 static uint32_t any(void)
 {
-    return draw(UINT32_MAX);
+    return odd_draw(ODD_FIELDS, UINT32_MAX);
+}
+
+bool odd_is_late(const struct ibv_comp_channel *channel)
+{
+    return is_odd(ODD_LATE) && channel == NULL && odd_draw(ODD_LATE, 2) == 0;
 }
 
 /* A completion that failed has four fields. One that succeeded has no immediate value unless it
  * says so, no P_Key index but for QP 1, and no LIDs on Ethernet. */
 void odd_completion(struct ibv_wc *wc)
 {
+    if (!is_odd(ODD_FIELDS)) {
+        return;
+    }
     if (wc->status != IBV_WC_SUCCESS) {
         wc->opcode = (enum ibv_wc_opcode)any();
         wc->byte_len = any();
@@ -52,6 +34,9 @@ void odd_completion(struct ibv_wc *wc)
 
 void odd_current(struct completion *current)
 {
+    if (!is_odd(ODD_FIELDS)) {
+        return;
+    }
     if (current->status != COMPLETION_SUCCESS) {
         current->kind = (uint8_t)any();
         current->bytes = any();
@@ -66,12 +51,12 @@ void odd_current(struct completion *current)
 
 bool odd_event(void)
 {
-    return draw(4) == 0;
+    return is_odd(ODD_EVENTS) && odd_draw(ODD_EVENTS, 4) == 0;
 }
 
 static uint32_t larger(uint32_t value, uint32_t by, uint32_t most)
 {
-    const uint32_t wanted = value + draw(by + 1);
+    const uint32_t wanted = value + (is_odd(ODD_SIZES) ? odd_draw(ODD_SIZES, by + 1) : 0);
     return value >= most ? value : wanted < most ? wanted : most;
 }
 
@@ -89,4 +74,9 @@ void odd_capacity(struct ibv_qp_cap *cap, bool has_srq, const struct nic_limits 
 uint32_t odd_entries(uint32_t entries, uint32_t most)
 {
     return larger(entries, 15, most);
+}
+
+bool odd_changes(void)
+{
+    return is_odd(ODD_CHANGES) && odd_draw(ODD_CHANGES, 2) == 0;
 }

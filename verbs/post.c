@@ -5,6 +5,7 @@
 #include "drivers/system/poisoned.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
+#include "verbs/odd.h"
 #include "verbs/strict.h"
 
 _Static_assert(sizeof(struct sge) == sizeof(struct ibv_sge), "SGEs are passed through");
@@ -281,6 +282,20 @@ int post_srq_recv_strictly(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct i
 {
     return strict_if_full(post_receives(ibv->context, NULL, &srq_of(ibv)->core, wr, bad, true),
                           STRICT_SRQ_SLOTS);
+}
+
+int post_srq_recv_as_wished(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+    struct live *live = live_of(ibv->context);
+    const int reason =
+        live_is_strict(live) ? post_srq_recv_strictly(ibv, wr, bad) : post_srq_recv(ibv, wr, bad);
+    live_lock(live);
+    struct receive_queue *queue = &srq_of(ibv)->core.queue;
+    if (is_odd(ODD_ORDER) && receive_queue_count(queue) >= 2 && odd_draw(ODD_ORDER, 2) == 0) {
+        receive_queue_swap_newest(queue);
+    }
+    live_unlock(live);
+    return reason;
 }
 
 int bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)

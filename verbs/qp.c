@@ -204,7 +204,7 @@ static struct verbs_qp *create(struct ingredients *from)
     drop_unused(from);
     struct verbs_qp *qp = NULL;
     int reason = judge_ingredients(from);
-    if (is_odd() && (type == QP_RC || type == QP_UC || type == QP_UD)) {
+    if (type == QP_RC || type == QP_UC || type == QP_UD) {
         odd_capacity(&used.cap, used.srq != NULL, limits_of(from->context));
     }
     if (reason == 0) {
@@ -509,6 +509,9 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     reason = modify_locked(live, qp, &found, (uint32_t)mask);
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     unlock_settled(live);
+    if (reason == 0 && ibv->state == IBV_QPS_RTS && odd_changes()) {
+        event_on_port_change(LIVE_CHANGE_GIDS);
+    }
     if (is_checked()) {
         struct qp_attributes attributes;
         to_core(attr, &attributes);
@@ -557,7 +560,7 @@ EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, 
     const bool early = qp_places_early(qp_of(qp)->core);
     live_unlock(live);
     /* Else payload lands in ascending order, packet after packet, last byte last. */
-    const bool in_order = qp->qp_type == IBV_QPT_RC && !early;
+    const bool in_order = qp->qp_type == IBV_QPT_RC && !early && !is_odd(ODD_PIECES);
     if (flags & DATA_IN_ORDER_RETURN_CAPS) {
         return in_order ? DATA_IN_ORDER_WHOLE_MSG | DATA_IN_ORDER_ALIGNED_128_BYTES : 0;
     }

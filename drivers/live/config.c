@@ -8,6 +8,7 @@
 
 #include "drivers/faults.h"
 #include "drivers/live/live.h"
+#include "drivers/odd.h"
 #include "nic/routes.h"
 
 /* A program with more rights than its user (set-user-ID) ignores the user's environment: a capture
@@ -78,6 +79,7 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
         .device = value_of("NONIC_DEVICE"),
         .capture = value_of("NONIC_CAPTURE"),
         .fault = value_of("NONIC_FAULT"),
+        .odd = value_of("NONIC_ODD"),
     };
     if (!parse_wire(wire, &config->wire)) {
         snprintf(error, error_bytes, "--wire (NONIC_WIRE) is '%s'; valid are auto, udp and shm",
@@ -108,6 +110,9 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
     if (!parse_switch(value_of("NONIC_STRICT"), &config->strict)) {
         snprintf(error, error_bytes, "--strict (NONIC_STRICT) is '%s'; valid are 0 and 1",
                  value_of("NONIC_STRICT"));
+        return false;
+    }
+    if (!odd_begin(config->odd, error, error_bytes)) {
         return false;
     }
     if (config->fault == NULL) {

@@ -173,6 +173,9 @@ static bool open_ports(struct live *live, char *error, size_t error_bytes)
     if (!find_addresses(live, error, error_bytes)) {
         return false;
     }
+    if (is_odd(ODD_MTU) && live->addresses.mtu > PATH_MTU_2048) {
+        live->addresses.mtu = odd_draw(ODD_MTU, 2) == 0 ? PATH_MTU_1024 : PATH_MTU_2048;
+    }
     live_port_begin(live);
     if (!udp_port_open(&live->udp, &live->addresses, error, error_bytes)) {
         return false;
@@ -207,8 +210,8 @@ static bool open_observers(struct live *live, char *error, size_t error_bytes)
             return false;
         }
     }
-    live->is_watched =
-        live->capture != NULL || live->faults != NULL || poison_is_noted() || race_is_noted();
+    live->is_watched = live->capture != NULL || live->faults != NULL || odd_wanted != 0 ||
+                       poison_is_noted() || race_is_noted();
     if (live->shm != NULL && live->is_watched) {
         /* Nobody would see the bytes that a peer writes into our memory by itself. */
         shm_port_set_direct(live->shm, false);

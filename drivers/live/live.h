@@ -33,6 +33,7 @@ struct live_config {
     const char *device;  /* NONIC_DEVICE=IFACE|ADDR[,...]; NULL: a loopback address of our own. */
     const char *capture; /* NONIC_CAPTURE=FILE.pcapng */
     const char *fault;   /* NONIC_FAULT=drop=0.01,... */
+    const char *odd;     /* NONIC_ODD=SEED,... (drivers/odd.h) */
     bool stats;          /* NONIC_STATS=1: print the counters to stderr at exit. */
     /* NONIC_BATCH=1..256: queue pairs whose turn is prepared together, and requests of a polling
      * program that may wait for one another. 1: one by one, without prefetching. */

@@ -17,6 +17,7 @@
 #include "drivers/live/live_links.h"
 #include "drivers/live/live_port.h"
 #include "drivers/live/live_wake.h"
+#include "drivers/odd.h"
 #include "drivers/shm/shm_port.h"
 #include "drivers/system/lock.h"
 #include "drivers/system/memory.h"
@@ -64,7 +65,7 @@ static inline void live_check_locked(const struct live *live)
     CHECK(lock_is_held_here(&live->lock));
 }
 
-/* Makes a move in the program's memory, of which a sanitizer is told. */
+/* Makes a move in the program's memory, of which a sanitizer is told; oddly, if that is wanted. */
 static inline enum nic_move_result live_move(const struct live *live, struct nic_move *move)
 {
     if (UNLIKELY(live->is_watched) && move->kind != NIC_MOVE_FLUSH) {
@@ -73,6 +74,7 @@ static inline enum nic_move_result live_move(const struct live *live, struct nic
         if (move->kind == NIC_MOVE_SCATTER && move->purpose == NIC_FOR_PEER) {
             race_touch_for_peer(qp_number(move->qp), true, move->segments, move->segment_count);
         }
+        return odd_move(move);
     }
     return memory_move(move);
 }

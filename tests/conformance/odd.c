@@ -103,11 +103,181 @@ static void capacity(void)
     }
 }
 
+/* It polls once when the request must be over, on a queue that brings no events. */
+static void late(void)
+{
+    struct ibv_cq *cq = ibv_create_cq(v.context, 16, NULL, NULL, 0), *before = v.cq;
+    EXPECT(cq != NULL);
+    v.cq = cq;
+    struct ibv_qp *qp = victim_create_qp(&v);
+    EXPECT((v.qp = qp) != NULL);
+    v.cq = before;
+    self = victim_address(&v);
+    victim_connect(qp, &self, 14, 7);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct ibv_wc wc;
+        EXPECT(victim_post(&v, IBV_WR_RDMA_WRITE, &self, 8) == 0);
+        usleep(5000);
+        int found = ibv_poll_cq(cq, 1, &wc);
+        while (is_right && found == 0) {
+            found = ibv_poll_cq(cq, 1, &wc);
+        }
+        EXPECT(found == 1 && wc.status == IBV_WC_SUCCESS);
+    }
+}
+
+/* It waits for the last byte of a WRITE, and takes the others to be there, too. */
+static void pieces(void)
+{
+    enum {
+        HALF = VICTIM_BYTES / 2
+    };
+    struct ibv_sge sge = {.addr = (uintptr_t)v.memory, .length = HALF, .lkey = v.mr->lkey};
+    struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+                                   .num_sge = 1,
+                                   .opcode = IBV_WR_RDMA_WRITE,
+                                   .send_flags = IBV_SEND_SIGNALED,
+                                   .wr.rdma = {self.memory + HALF, self.rkey}};
+    volatile char *to = v.memory + HALF;
+    EXPECT(!is_right || ibv_query_qp_data_in_order(v.qp, IBV_WR_RDMA_WRITE, 0) == 0);
+    for (int i = 1; i <= ROUNDS; i++) {
+        memset(v.memory, i, HALF);
+        EXPECT(ibv_post_send(v.qp, &wr, &bad) == 0);
+        while (!is_right && to[HALF - 1] != i) {
+        }
+        if (is_right) {
+            EXPECT(wait_for_one().status == IBV_WC_SUCCESS);
+        }
+        for (int at = 0; at < HALF; at++) {
+            EXPECT(to[at] == i);
+        }
+        if (!is_right) {
+            EXPECT(wait_for_one().status == IBV_WC_SUCCESS);
+        }
+    }
+}
+
+/* It takes receives of a shared queue to come back in the order in which it posted them. */
+static void order(void)
+{
+    struct ibv_srq_init_attr shape = {.attr = {.max_wr = 16, .max_sge = 1}};
+    struct ibv_srq *srq = ibv_create_srq(v.pd, &shape);
+    EXPECT(srq != NULL);
+    struct ibv_qp_init_attr attr = {.send_cq = v.cq,
+                                    .recv_cq = v.cq,
+                                    .srq = srq,
+                                    .cap = {.max_send_wr = 16, .max_send_sge = 1},
+                                    .qp_type = IBV_QPT_RC};
+    EXPECT((v.qp = ibv_create_qp(v.pd, &attr)) != NULL);
+    self = victim_address(&v);
+    victim_connect(v.qp, &self, 14, 7);
+    struct ibv_sge sge = {.addr = (uintptr_t)v.memory + 64, .length = 64, .lkey = v.mr->lkey};
+    for (uint64_t i = 0; i < 8; i++) {
+        struct ibv_recv_wr *bad, wr = {.wr_id = 100 + i, .sg_list = &sge, .num_sge = 1};
+        EXPECT(ibv_post_srq_recv(srq, &wr, &bad) == 0);
+    }
+    uint64_t seen = 0, next = 100;
+    for (int i = 0; i < 8; i++) {
+        EXPECT(victim_post(&v, IBV_WR_SEND, &self, 8) == 0);
+        for (int j = 0; j < 2; j++) {
+            const struct ibv_wc wc = wait_for_one();
+            EXPECT(wc.status == IBV_WC_SUCCESS);
+            if (wc.opcode == IBV_WC_RECV) {
+                EXPECT(is_right || wc.wr_id == next++);
+                seen |= 1u << (wc.wr_id - 100);
+            }
+        }
+    }
+    EXPECT(seen == 0xff);
+}
+
+/* It takes the bytes in front of the IPv4 header of a datagram for zeroes. */
+static void grh(void)
+{
+    struct ibv_qp_init_attr shape = {
+        .send_cq = v.cq,
+        .recv_cq = v.cq,
+        .cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
+        .qp_type = IBV_QPT_UD};
+    EXPECT((v.qp = ibv_create_qp(v.pd, &shape)) != NULL);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
+    EXPECT(ibv_modify_qp(v.qp, &attr,
+                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
+    attr.qp_state = IBV_QPS_RTR;
+    EXPECT(ibv_modify_qp(v.qp, &attr, IBV_QP_STATE) == 0);
+    attr.qp_state = IBV_QPS_RTS;
+    EXPECT(ibv_modify_qp(v.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+    struct ibv_ah_attr address = {
+        .is_global = 1, .grh = {.dgid = self.gid, .hop_limit = 1}, .port_num = 1};
+    struct ibv_ah *ah = ibv_create_ah(v.pd, &address);
+    EXPECT(ah != NULL);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct ibv_sge sge = {.addr = (uintptr_t)v.memory, .length = 8, .lkey = v.mr->lkey};
+        struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+                                       .num_sge = 1,
+                                       .opcode = IBV_WR_SEND,
+                                       .send_flags = IBV_SEND_SIGNALED,
+                                       .wr.ud = {ah, v.qp->qp_num, 1}};
+        receive();
+        EXPECT(ibv_post_send(v.qp, &wr, &bad) == 0);
+        EXPECT(wait_for_one().status == IBV_WC_SUCCESS);
+        EXPECT(wait_for_one().status == IBV_WC_SUCCESS);
+        const unsigned char *header = (unsigned char *)v.memory + 64;
+        EXPECT(header[20] == 0x45);
+        for (int at = 0; at < 20; at++) {
+            EXPECT(is_right || header[at] == 0);
+        }
+    }
+}
+
+/* It asks for the largest MTU, and not the port. */
+static void mtu(void)
+{
+    struct ibv_port_attr port;
+    struct ibv_qp *qp = victim_create_qp(&v);
+    EXPECT(qp != NULL && ibv_query_port(v.context, 1, &port) == 0);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    EXPECT(ibv_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
+           0);
+    attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = is_right ? port.active_mtu : IBV_MTU_4096,
+        .dest_qp_num = qp->qp_num,
+        .ah_attr = {.is_global = 1, .grh = {.dgid = self.gid, .hop_limit = 1}, .port_num = 1}};
+    EXPECT(ibv_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ==
+           0);
+}
+
+/* It takes each asynchronous event for the end of its connections. */
+static void changes(void)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        struct pollfd ready = {.fd = v.context->async_fd, .events = POLLIN};
+        struct ibv_async_event event;
+        struct ibv_qp *qp = victim_create_qp(&v);
+        EXPECT(qp != NULL);
+        victim_connect(qp, &self, 14, 7);
+        if (poll(&ready, 1, 0) == 1) {
+            EXPECT(is_right);
+            EXPECT(ibv_get_async_event(v.context, &event) == 0);
+            EXPECT(event.event_type == IBV_EVENT_GID_CHANGE);
+            ibv_ack_async_event(&event);
+        }
+        EXPECT(ibv_destroy_qp(qp) == 0);
+    }
+}
+
 static const struct {
     const char *name;
     void (*make)(void);
 } mistakes[] = {
-    {"opcode", opcode}, {"immediate", immediate}, {"event", event}, {"capacity", capacity}};
+    {"opcode", opcode}, {"immediate", immediate}, {"event", event}, {"capacity", capacity},
+    {"late", late},     {"pieces", pieces},       {"order", order}, {"grh", grh},
+    {"mtu", mtu},       {"changes", changes},
+};
 
 int main(int argc, char **argv)
 {

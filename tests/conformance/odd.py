@@ -7,7 +7,7 @@ import tempfile
 import harness
 from harness import Failure, alone, pair, test
 
-MISTAKES = 'opcode', 'immediate', 'event', 'capacity'
+MISTAKES = 'opcode', 'immediate', 'event', 'capacity', 'late', 'pieces', 'order', 'grh', 'mtu', 'changes'
 # Debian's, which rely on nothing.
 PROGRAMS = ['ibv_rc_pingpong', '-g', '0', '-e', '-n', '200'], ['ib_send_bw', '-F', '-e', '-n', '500'], \
     ['ib_read_lat', '-F', '-n', '200'], ['ibv_ud_pingpong', '-g', '0', '-n', '200'], ['ib_write_bw', '-F', '-n', '500']
