@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "checker/internal.h"
 
@@ -23,7 +24,9 @@ struct checker *checker_init(void *at, const struct checker_memory *memory)
 
 void checker_forget(struct checker *checker)
 {
-    *checker = (struct checker){.memory = checker->memory};
+    const struct checker_memory *memory = checker->memory;
+    memset(checker, 0, sizeof(*checker));
+    checker->memory = memory;
 }
 
 bool checker_take(struct checker *checker, struct checker_finding *finding)
@@ -58,6 +61,7 @@ void tell(struct checker *checker, enum checker_rule rule, uint32_t qpn,
     if (finding != NULL) {
         va_list values;
         finding->posted = posted == NULL ? 0 : posted->place;
+        finding->freed = posted == NULL ? 0 : posted->freed_place;
         va_start(values, format);
         vsnprintf(finding->text, sizeof(finding->text), format, values);
         va_end(values);

@@ -28,8 +28,10 @@
 
 struct checker_finding {
     enum checker_rule rule;
-    uint32_t qpn;    /* 0: it is about no queue pair. */
-    uint32_t posted; /* The caller's word for the place that posted its request; 0: it has none. */
+    uint32_t qpn; /* 0: it is about no queue pair. */
+    /* The caller's words for the places that posted its request and that freed its memory; 0: there
+     * is none. */
+    uint32_t posted, freed;
     char text[CHECKER_TEXT_MAX];
 };
 
@@ -39,20 +41,34 @@ struct checker_lent {
     const void *slot, *queue; /* Names of the request, while it lasts, and of its queue. */
     uint32_t qpn;             /* Or the number of the shared receive queue. */
     bool receives, writes;
-    const struct pd *domain;
-    const struct sge *sges;
+    const struct segment *segments;
     uint32_t count, place;
+};
+
+/* Where an SGE leads. */
+struct checker_reach {
+    struct segment segment; /* The memory that it names; no bytes if it names nothing. */
+    uint64_t start, bytes;  /* Its key's region; 0 and 0: there is none. */
+};
+
+/* A call of a function, and its part of the stack. */
+struct checker_frame {
+    uint64_t stack; /* Which thread's; 0: none. */
+    uint64_t address, function;
 };
 
 /* The memory of the program, which the checker does not look at by itself. `domain` is that of the
  * queue pair, or of the shared receive queue. */
 struct checker_memory {
-    /* Sums up the bytes that these SGEs name. False: they cannot be read. */
-    bool (*sum)(const struct pd *domain, const struct sge *sges, uint32_t count, uint32_t *sum);
-    /* May work of the domain reach what an SGE names, and write there if `writes`? Gives the first
-     * byte and the length of the key's region, 0 and 0 if there is none. */
+    /* Sums up these bytes. False: they cannot be read. */
+    bool (*sum)(const struct segment *segments, uint32_t count, uint32_t *sum);
+    /* May work of the domain reach what an SGE names, and write there if `writes`? */
     enum reach_verdict (*judge)(const struct pd *domain, const struct sge *sge, bool writes,
-                                uint64_t *start, uint64_t *bytes);
+                                struct checker_reach *reach);
+    /* Is this memory a variable of a function that this thread is in? May be NULL. */
+    bool (*on_stack)(const struct segment *segment, struct checker_frame *frame);
+    /* May this thread still be in that function, or is the frame another thread's? */
+    bool (*may_be_live)(const struct checker_frame *frame);
     /* Told when memory is lent to the NIC, and when the program has it back. May be NULL. */
     void (*lend)(const struct checker_lent *lent);
     void (*give_back)(const void *slot);
@@ -114,6 +130,9 @@ void checker_region_gone(struct checker *checker, uint32_t key);
  * change of state needs and that it does not take (enum qp_attribute). */
 void checker_modified(struct checker *checker, uint32_t qpn, const struct qp_attributes *attributes,
                       uint32_t mask, enum status status, uint32_t missing, uint32_t excess);
+/* A queue pair ends, or is asked for another state, that has taken no request: `came` is the PSN of
+ * one that came, `first` the one that it waits for. */
+void checker_waits_for_psn(struct checker *checker, uint32_t qpn, uint32_t first, uint32_t came);
 /* An address handle goes: datagrams that name it are not over. */
 void checker_handle_gone(struct checker *checker, const struct nic_av *handle);
 /* Packets that the NIC has counted since it began. */
@@ -148,6 +167,13 @@ void checker_receive_refused(struct checker *checker, uint32_t qpn, enum qp_stat
 
 /* The program has taken a completion. */
 void checker_polled(struct checker *checker, const struct completion *completion);
+
+/* -- Memory that the program gives back (lent.c) ------------------------------------------------*/
+
+/* May requests that are not polled name some of these bytes? Any thread may ask at any time. */
+bool checker_may_be_lent(const struct checker *checker, uint64_t address, uint64_t bytes);
+/* The program frees them, at `place`. */
+void checker_freed(struct checker *checker, uint64_t address, uint64_t bytes, uint32_t place);
 
 /* -- Completion queues and events (queues.c) ----------------------------------------------------*/
 

@@ -32,37 +32,51 @@ enum {
 static uint8_t memory[MEMORY];
 
 /* The address is an offset in `memory`. */
-static bool sum(const struct pd *domain, const struct sge *sges, uint32_t count, uint32_t *result)
+static bool sum(const struct segment *segments, uint32_t count, uint32_t *result)
 {
-    (void)domain;
     *result = 1;
     for (uint32_t i = 0; i < count; i++) {
-        if (sges[i].address + sges[i].bytes > MEMORY) {
-            return false;
-        }
-        for (uint32_t at = 0; at < sges[i].bytes; at++) {
-            *result = *result * 31 + memory[sges[i].address + at];
+        assert_true(segments[i].address + segments[i].bytes <= MEMORY);
+        for (uint32_t at = 0; at < segments[i].bytes; at++) {
+            *result = *result * 31 + memory[segments[i].address + at];
         }
     }
     return true;
 }
 
 static enum reach_verdict judge(const struct pd *domain, const struct sge *sge, bool writes,
-                                uint64_t *start, uint64_t *bytes)
+                                struct checker_reach *reach)
 {
     (void)domain;
-    *start = 0;
-    *bytes = MEMORY;
+    reach->bytes = MEMORY;
     if (sge->key != KEY && sge->key != READ_ONLY) {
         return REACH_UNKNOWN_KEY;
     }
     if (sge->address + sge->bytes > MEMORY) {
         return REACH_OUT_OF_BOUNDS;
     }
+    reach->segment = (struct segment){.address = sge->address, .bytes = sge->bytes};
     return writes && sge->key == READ_ONLY ? REACH_FORBIDDEN : REACH_ALLOWED;
 }
 
-static const struct checker_memory world = {.sum = sum, .judge = judge};
+static struct checker_frame frame_of_memory; /* All of it; `stack` is 0: none. */
+static bool has_returned;
+
+static bool on_stack(const struct segment *segment, struct checker_frame *frame)
+{
+    (void)segment;
+    *frame = frame_of_memory;
+    return frame->stack != 0;
+}
+
+static bool may_be_live(const struct checker_frame *frame)
+{
+    assert_int_equal(frame->stack, frame_of_memory.stack);
+    return !has_returned;
+}
+
+static const struct checker_memory world = {
+    .sum = sum, .judge = judge, .on_stack = on_stack, .may_be_live = may_be_live};
 
 static void *room(size_t bytes)
 {
@@ -292,6 +306,52 @@ static void test_regions(void **state)
     checker_region_gone(checker, KEY);
     complete(checker, COMPLETION_FLUSHED); /* The program has closed the connection. */
     expect_nothing(checker);
+    unmake(checker);
+}
+
+/* Memory that is freed under a request, by bytes that touch its first or its last one. */
+static void test_freed(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t address, bytes;
+        bool told;
+    } rows[] = {{0, 1, true}, {63, 1, true}, {64, MEMORY - 64, false}, {0, MEMORY, true}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct checker *checker = make(QP_RC, 0, 64);
+        struct checker_finding finding;
+        assert_false(checker_may_be_lent(checker, 0, MEMORY));
+        post(checker, WORK_SEND, WORK_SIGNALED, 0, KEY);
+        assert_true(checker_may_be_lent(checker, 0, 1));
+        assert_false(checker_may_be_lent(checker, MEMORY, MEMORY));
+        checker_freed(checker, rows[i].address, rows[i].bytes, 5);
+        expect_nothing(checker); /* The program may still close the connection. */
+        complete(checker, COMPLETION_SUCCESS);
+        assert_int_equal(rows[i].told, checker_take(checker, &finding));
+        if (rows[i].told) {
+            assert_int_equal(finding.rule, CHECKER_FREED);
+            assert_int_equal(finding.freed, 5);
+        }
+        assert_false(checker_may_be_lent(checker, 0, MEMORY));
+        unmake(checker);
+    }
+}
+
+/* The variable of a function that has returned, and one of a function that has not. */
+static void test_stack(void **state)
+{
+    (void)state;
+    struct checker *checker = make(QP_RC, 0, 64);
+    frame_of_memory.stack = 1;
+    post(checker, WORK_SEND, WORK_SIGNALED, 0, KEY);
+    complete(checker, COMPLETION_SUCCESS);
+    expect_nothing(checker);
+    post(checker, WORK_SEND, WORK_SIGNALED, 0, KEY);
+    has_returned = true;
+    complete(checker, COMPLETION_SUCCESS);
+    expect(checker, CHECKER_STACK_GONE, 1);
+    frame_of_memory.stack = 0;
+    has_returned = false;
     unmake(checker);
 }
 
@@ -536,6 +596,8 @@ static void test_datagrams(void **state)
     expect(checker, CHECKER_QKEY, 1);
     checker_counted(checker, &(struct checker_counts){.no_receives = 1});
     expect(checker, CHECKER_NO_RECEIVE, 1);
+    checker_waits_for_psn(checker, QPN, 1, 2);
+    expect(checker, CHECKER_PSN, 1);
     unmake(checker);
 }
 
@@ -577,6 +639,8 @@ int main(void)
         cmocka_unit_test(test_right_programs),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_freed),
+        cmocka_unit_test(test_stack),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_slots),
         cmocka_unit_test(test_shared_receives),

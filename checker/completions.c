@@ -21,6 +21,26 @@ static void tell_gone(struct checker *checker, uint32_t qpn, const struct posted
          posted->gone_key);
 }
 
+/* Is the memory that the request names not the NIC's or the program's any more? */
+static bool judge_presence(struct checker *checker, uint32_t qpn, const struct posted *posted,
+                           const char *kind)
+{
+    const bool returned = posted->frame.stack != 0 && !checker->memory->may_be_live(&posted->frame);
+    const char *what = posted->freed ? "was freed"
+                       : returned    ? "was a variable of a function that returned"
+                                     : NULL;
+    if (posted->gone_key != 0) {
+        tell_gone(checker, qpn, posted);
+        return true;
+    }
+    if (what != NULL) {
+        tell(checker, posted->freed ? CHECKER_FREED : CHECKER_STACK_GONE, qpn, posted,
+             "memory that a %s (wr_id %#" PRIx64 ") names %s before its completion was polled",
+             kind, posted->wr_id, what);
+    }
+    return what != NULL;
+}
+
 static void judge_completed(struct checker *checker, const struct checked_qp *qp,
                             const struct posted *posted)
 {
@@ -29,11 +49,9 @@ static void judge_completed(struct checker *checker, const struct checked_qp *qp
         tell(checker, CHECKER_HANDLE_GONE, qp->object.number, posted,
              "the address handle of a datagram was destroyed before its completion was polled");
     }
-    if (posted->gone_key != 0) {
-        tell_gone(checker, qp->object.number, posted);
-    } else if (posted->summed &&
-               checker->memory->sum(qp->domain, posted->sges, posted->sge_count, &now) &&
-               now != posted->sum) {
+    if (!judge_presence(checker, qp->object.number, posted, kind_name(posted->kind)) &&
+        posted->summed && checker->memory->sum(posted->segments, posted->sge_count, &now) &&
+        now != posted->sum) {
         const bool repeats = qp->type != QP_UD && qp->type != QP_UC;
         tell(checker, repeats ? CHECKER_SEND_CHANGED : CHECKER_DATAGRAM_CHANGED, qp->object.number,
              posted,
@@ -49,7 +67,7 @@ static void judge_completed(struct checker *checker, const struct checked_qp *qp
 static const struct posted *take_sends(struct checker *checker, struct checked_qp *qp,
                                        const struct completion *completion)
 {
-    const struct posted *posted = NULL;
+    struct posted *posted = NULL;
     bool found = false;
     const bool succeeded = completion->status == COMPLETION_SUCCESS;
     while (!found && qp->sends.head != qp->sends.tail) {
@@ -69,7 +87,7 @@ static const struct posted *take_sends(struct checker *checker, struct checked_q
     return found ? posted : NULL;
 }
 
-static const struct posted *take_receive(const struct checker *checker, struct ring *receives,
+static const struct posted *take_receive(struct checker *checker, struct ring *receives,
                                          const struct completion *completion)
 {
     for (uint32_t at = receives->head; at != receives->tail; at++) {
@@ -104,7 +122,8 @@ static const struct {
      "to have, or is too small"},
     {COMPLETION_REMOTE_INVALID_REQUEST,
      "remote invalid request: the peer's receive is too small, its queue pair does not grant the "
-     "right (qp_access_flags), or its max_dest_rd_atomic is too small"},
+     "right (qp_access_flags), its max_dest_rd_atomic is too small, or its path_mtu is another "
+     "one"},
     {COMPLETION_REMOTE_ACCESS,
      "remote access error: the rkey does not open the peer's memory: an unknown or withdrawn key, "
      "a range outside the region, another protection domain, or a right that the region or the "
@@ -153,8 +172,8 @@ static void take_received(struct checker *checker, const struct checked_qp *qp,
     if (qp != NULL && qp->srq == 0) {
         pay(checker, qp->receive_cq);
     }
-    if (*posted != NULL && (*posted)->gone_key != 0 && completion->status != COMPLETION_FLUSHED) {
-        tell_gone(checker, completion->qpn, *posted);
+    if (*posted != NULL && completion->status != COMPLETION_FLUSHED) {
+        judge_presence(checker, completion->qpn, *posted, "receive");
     }
 }
 

@@ -5,11 +5,14 @@
 #ifndef CHECKER_INTERNAL_H
 #define CHECKER_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "checker/checker.h"
 
 enum {
     FINDINGS_MAX = 16,
-    BUCKETS = 256, /* A power of two. */
+    BUCKETS = 256,      /* A power of two, ... */
+    LENT_PAGES = 16384, /* ... and this, too. */
 };
 
 /* A request, or a receive, between its post and the poll of its completion. */
@@ -21,9 +24,14 @@ struct posted {
     uint8_t kind, flags, sge_count;
     bool summed;
     bool over;                   /* It was polled; older ones were not (shared receives). */
+    bool lent;                   /* Its memory is the NIC's. */
+    bool freed;                  /* The program has freed it, ... */
+    uint32_t freed_place;        /* ... here. */
     uint32_t gone_key;           /* Its region was deregistered; 0: none was. */
     const struct nic_av *handle; /* Datagrams: only compared. */
     bool handle_gone;
+    struct checker_frame frame; /* The call that has its memory as a variable. */
+    struct segment *segments;   /* Where its SGEs lead. */
     struct sge sges[];
 };
 
@@ -98,6 +106,8 @@ struct checker {
     uint32_t regions;
     struct checker_finding findings[FINDINGS_MAX];
     uint32_t first, pending;
+    /* How many lent segments touch each page, by its number. */
+    atomic_uint lent[LENT_PAGES];
 };
 
 /* table.c: an object comes and goes. NULL: there is none. */
@@ -140,9 +150,9 @@ static inline bool brings_data(const struct posted *posted)
     return work_kind_in(work_kinds(WORK_BRINGS_DATA), posted->kind);
 }
 
-/* memory.c: do the keys open what the SGEs name? */
+/* memory.c: finds out where the SGEs lead. Do their keys open it? */
 void judge_keys(struct checker *checker, uint32_t qpn, const struct pd *domain,
-                const struct posted *posted, bool writes);
+                struct posted *posted, bool writes);
 /* A request that is about to be posted may begin before READs and atomics in front of it are
  * complete. */
 void judge_order(struct checker *checker, const struct checked_qp *qp, const struct posted *posted);
@@ -152,15 +162,15 @@ void pay(struct checker *checker, uint32_t number);
 /* The receives of a queue pair, its own or shared ones, and their domain; NULL: there are none. */
 struct ring *receives_of(struct checker *checker, uint32_t qpn, uint32_t srq,
                          const struct pd **domain);
-/* The program knows that a request is over. */
-static inline void give_back(const struct checker *checker, const struct posted *posted)
-{
-    if (checker->memory->give_back != NULL) {
-        checker->memory->give_back(posted);
-    }
-}
+/* lent.c: its memory is the NIC's from the post on, `queue` is the name of its queue; and the
+ * program's once it knows that the request is over. Again: no change. */
+void lend(struct checker *checker, const void *queue, uint32_t number, struct posted *posted,
+          bool receives);
+void give_back(struct checker *checker, struct posted *posted);
 
-/* A queue pair's requests are forgotten, as a reset forgets them. */
+/* A queue pair's requests are forgotten, as a reset forgets them; and the receives of a queue that
+ * goes. */
+void receives_forget(struct checker *checker, struct ring *receives);
 void requests_forget(struct checker *checker, struct checked_qp *qp);
 /* The region with this key goes: notes that in requests which name it. */
 void requests_lose_region(struct checked_qp *qp, struct ring *ring, uint32_t key);

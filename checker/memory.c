@@ -27,15 +27,16 @@ static bool find_flaw(enum reach_verdict verdict, uint64_t start, uint64_t bytes
 }
 
 void judge_keys(struct checker *checker, uint32_t qpn, const struct pd *domain,
-                const struct posted *posted, bool writes)
+                struct posted *posted, bool writes)
 {
     const struct checker_memory *memory = checker->memory;
     for (uint32_t i = 0; i < posted->sge_count; i++) {
         const struct sge *sge = &posted->sges[i];
-        uint64_t start = 0, bytes = 0;
+        struct checker_reach reach = {.bytes = 0};
         char why[160];
-        const enum reach_verdict verdict = memory->judge(domain, sge, writes, &start, &bytes);
-        if (find_flaw(verdict, start, bytes, why, sizeof(why))) {
+        const enum reach_verdict verdict = memory->judge(domain, sge, writes, &reach);
+        posted->segments[i] = reach.segment;
+        if (find_flaw(verdict, reach.start, reach.bytes, why, sizeof(why))) {
             tell(checker, CHECKER_BAD_KEY, qpn, posted,
                  "an SGE of %u bytes at %#" PRIx64 " has the lkey %#x, %s", sge->bytes,
                  sge->address, sge->key, why);

@@ -146,6 +146,15 @@ void checker_modified(struct checker *checker, uint32_t qpn, const struct qp_att
     }
 }
 
+void checker_waits_for_psn(struct checker *checker, uint32_t qpn, uint32_t first, uint32_t came)
+{
+    tell(
+        checker, CHECKER_PSN, qpn, NULL,
+        "it has taken no request: they came with the packet sequence number %#x, say, and it waits "
+        "for %#x (rq_psn), so that the peer's requests end without an answer",
+        came, first);
+}
+
 /* -- Other objects ------------------------------------------------------------------------------*/
 
 size_t checker_cq_bytes(void)
@@ -194,6 +203,10 @@ void checker_srq_made(struct checker *checker, const struct checker_srq_request 
 
 void *checker_srq_gone(struct checker *checker, uint32_t number)
 {
+    struct checked_srq *srq = find_srq(checker, number);
+    if (srq != NULL) {
+        receives_forget(checker, &srq->receives);
+    }
     return table_leave(checker, OBJECT_SRQ, number);
 }
 

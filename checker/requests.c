@@ -17,7 +17,7 @@ static uint32_t ring_entries(uint32_t limit)
 
 static uint32_t ring_stride(uint32_t sges)
 {
-    return (uint32_t)(sizeof(struct posted) + sges * sizeof(struct sge));
+    return (uint32_t)(sizeof(struct posted) + sges * (sizeof(struct sge) + sizeof(struct segment)));
 }
 
 size_t ring_bytes(uint32_t limit, uint32_t sges)
@@ -63,7 +63,9 @@ static struct posted *push(struct ring *ring, uint64_t wr_id, const struct sge *
 {
     CHECK(ring_count(ring) <= ring->mask);
     struct posted *posted = ring_at(ring, ring->tail);
-    *posted = (struct posted){.wr_id = wr_id, .place = place};
+    *posted = (struct posted){.wr_id = wr_id,
+                              .place = place,
+                              .segments = (struct segment *)(void *)&posted->sges[ring->sge_max]};
     for (uint32_t i = 0; i < count; i++) {
         posted->bytes += sges[i].bytes;
         if (i < ring->sge_max) {
@@ -106,34 +108,17 @@ static void judge_send_slots(struct checker *checker, struct checked_qp *qp)
 
 static void drop_oldest_send(struct checker *checker, struct checked_qp *qp)
 {
-    const struct posted *posted = ring_at(&qp->sends, qp->sends.head++);
+    struct posted *posted = ring_at(&qp->sends, qp->sends.head++);
     give_back(checker, posted);
     if (is_visible(qp, posted)) {
         pay(checker, qp->send_cq);
     }
 }
 
-static void sum_up(struct checker *checker, const struct checked_qp *qp, struct posted *posted)
+static void sum_up(const struct checker *checker, struct posted *posted)
 {
-    posted->summed =
-        !brings_data(posted) && posted->bytes > 0 && posted->sge_count > 0 &&
-        checker->memory->sum(qp->domain, posted->sges, posted->sge_count, &posted->sum);
-}
-
-static void lend(const struct checker *checker, const struct ring *ring, uint32_t number,
-                 const struct pd *domain, const struct posted *posted, bool receives)
-{
-    if (checker->memory->lend != NULL && posted->sge_count > 0) {
-        checker->memory->lend(&(struct checker_lent){.slot = posted,
-                                                     .queue = ring,
-                                                     .qpn = number,
-                                                     .receives = receives,
-                                                     .writes = receives || brings_data(posted),
-                                                     .domain = domain,
-                                                     .sges = posted->sges,
-                                                     .count = posted->sge_count,
-                                                     .place = posted->place});
-    }
+    posted->summed = !brings_data(posted) && posted->bytes > 0 && posted->sge_count > 0 &&
+                     checker->memory->sum(posted->segments, posted->sge_count, &posted->sum);
 }
 
 void checker_send(struct checker *checker, uint32_t qpn, const struct send_request *request,
@@ -158,8 +143,8 @@ void checker_send(struct checker *checker, uint32_t qpn, const struct send_reque
     posted->handle = request->av;
     judge_keys(checker, qpn, qp->domain, posted, brings_data(posted));
     judge_order(checker, qp, posted);
-    sum_up(checker, qp, posted);
-    lend(checker, &qp->sends, qpn, qp->domain, posted, false);
+    sum_up(checker, posted);
+    lend(checker, &qp->sends, qpn, posted, false);
     qp->sends.tail++;
     if (is_visible(qp, posted)) {
         owe(checker, qp->send_cq, qpn, posted);
@@ -170,7 +155,7 @@ void checker_unsend(struct checker *checker, uint32_t qpn, uint32_t count)
 {
     struct checked_qp *qp = find_qp(checker, qpn);
     for (; qp != NULL && count > 0 && ring_count(&qp->sends) > 0; count--) {
-        const struct posted *posted = ring_at(&qp->sends, --qp->sends.tail);
+        struct posted *posted = ring_at(&qp->sends, --qp->sends.tail);
         give_back(checker, posted);
         if (is_visible(qp, posted)) {
             pay(checker, qp->send_cq);
@@ -217,9 +202,11 @@ void checker_receive(struct checker *checker, uint32_t qpn, uint32_t srq, uint64
         judge_receive_slots(checker, qpn, receives);
     }
     if (ring_count(receives) > receives->mask) {
-        receives->open -= !ring_at(receives, receives->head++)->over;
+        struct posted *oldest = ring_at(receives, receives->head++);
+        give_back(checker, oldest);
+        receives->open -= !oldest->over;
     }
-    const struct posted *posted = push(receives, wr_id, sges, count, place);
+    struct posted *posted = push(receives, wr_id, sges, count, place);
     judge_keys(checker, qpn, domain, posted, true);
     if (qp != NULL && qp->type == QP_UD && posted->bytes < NIC_GRH_BYTES) {
         tell(checker, CHECKER_UD_ROOM, qpn, posted,
@@ -227,7 +214,7 @@ void checker_receive(struct checker *checker, uint32_t qpn, uint32_t srq, uint64
              "datagram",
              posted->bytes);
     }
-    lend(checker, receives, srq != 0 ? srq : qpn, domain, posted, true);
+    lend(checker, receives, srq != 0 ? srq : qpn, posted, true);
     receives->tail++;
     receives->open++;
     if (qp != NULL) {
@@ -251,16 +238,23 @@ void checker_unreceive(struct checker *checker, uint32_t qpn, uint32_t srq, uint
 
 /* -- Ends ---------------------------------------------------------------------------------------*/
 
+void receives_forget(struct checker *checker, struct ring *receives)
+{
+    for (; receives->head != receives->tail; receives->head++) {
+        give_back(checker, ring_at(receives, receives->head));
+    }
+    receives->open = 0;
+}
+
 void requests_forget(struct checker *checker, struct checked_qp *qp)
 {
     while (qp->sends.head != qp->sends.tail) {
         drop_oldest_send(checker, qp);
     }
-    for (; qp->receives.head != qp->receives.tail; qp->receives.head++) {
-        give_back(checker, ring_at(&qp->receives, qp->receives.head));
+    for (uint32_t i = ring_count(&qp->receives); i > 0; i--) {
         pay(checker, qp->receive_cq);
     }
-    qp->receives.open = 0;
+    receives_forget(checker, &qp->receives);
     qp->failed = false;
     qp->sends.told_full = qp->receives.told_full = false;
 }

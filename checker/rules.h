@@ -35,6 +35,12 @@ enum checker_level {
     RULE(REGION_GONE, "region-gone", ERROR,                                                        \
          "poll the completions of all requests that use a region before ibv_dereg_mr",             \
          "ibv_post_send(3), notes; IBTA 10.6.3")                     \
+    RULE(FREED, "freed", ERROR,                                                                    \
+         "poll the completions of all requests that use memory before it is freed",                \
+         "ibv_post_send(3), ibv_post_recv(3), notes")                                              \
+    RULE(STACK_GONE, "stack-gone", ERROR,                                                          \
+         "poll the completion before the function returns, or give the request other memory",      \
+         "ibv_post_send(3), ibv_post_recv(3), notes")                                              \
     RULE(FENCE, "fence", ERROR,                                                                    \
          "post the later request with IBV_SEND_FENCE, or poll the READ's completion first",        \
          "ibv_post_send(3), IBV_SEND_FENCE; IBTA 10.8.3.3")                                        \
@@ -118,6 +124,9 @@ enum checker_level {
          "poll until the queue is empty after each ibv_req_notify_cq, and wait only then",         \
          "ibv_req_notify_cq(3); ibv_get_cq_event(3), example")                                     \
     RULE(STANDS, "stands-still", LUCK, "the sentence says what it waits for", "docs/ci.md")        \
+    RULE(PSN, "psn", ERROR,                                                                        \
+         "give the queue pair, as rq_psn, what its peer has as sq_psn",                            \
+         "ibv_modify_qp(3), rq_psn and sq_psn")                                                    \
     /* Queue pairs and other objects (checker/objects.c). */                                       \
     RULE(ATTRIBUTES, "attributes", ERROR,                                                          \
          "give exactly the attributes that the change of state takes",                             \

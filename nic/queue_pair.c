@@ -257,6 +257,16 @@ struct reach_terms qp_terms(const struct qp *qp)
     return (struct reach_terms){qp->mtu_bytes, qp->attributes.max_reads_out};
 }
 
+bool qp_waits_for_psn(const struct qp *qp, uint32_t *first, uint32_t *came)
+{
+    struct psn psn = {.value = 0};
+    *first = qp->attributes.psn.receive;
+    const bool waits = (qp->type == QP_RC || qp->type == QP_XRC_TARGET) &&
+                       rc_responder_waits(&qp->in.rc, psn_of(*first), &psn);
+    *came = psn.value;
+    return waits;
+}
+
 uintptr_t qp_awaited(const struct qp *qp)
 {
     CHECK(qp->type == QP_RC);

@@ -116,6 +116,9 @@ MUST_USE enum status qp_modify(struct qp *qp, const struct qp_attributes *attrib
 void qp_judge_change(enum qp_type type, enum qp_state from, enum qp_state to, uint32_t mask,
                      uint32_t *missing, uint32_t *excess);
 void qp_query(const struct qp *qp, struct qp_attributes *attributes);
+/* Reliable connections: was no request taken, because all came with other PSNs than the first that
+ * is expected? Gives it, and one that came. */
+bool qp_waits_for_psn(const struct qp *qp, uint32_t *first, uint32_t *came);
 
 /* STATUS_INVALID: wrong state, kind or flags for the service, a datagram without an address vector,
  * too many SGEs, inline too long, a FLUSH that carries something or asks for nothing that is known.

@@ -203,6 +203,7 @@ int main(int argc, char **argv)
         forget_signals();
         /* If this process is ended by force, so is the program. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)preload_part("nonic-freed.so"); /* It says so if it cannot: rule "freed" is lost. */
         exit(run_program(argv + 2));
     }
     const int status = child < 0 ? 1 : watch(child, &tail, &report);

@@ -87,7 +87,8 @@ static bool is_excepted(const struct check_wishes *wishes, const char *rule, con
         const char *exception = wishes->exceptions[i];
         if (strncmp(exception, rule, length) == 0 && exception[length] == ':' &&
             (matches(exception + length + 1, json_object_get(finding, "at")) ||
-             matches(exception + length + 1, json_object_get(finding, "posted")))) {
+             matches(exception + length + 1, json_object_get(finding, "posted")) ||
+             matches(exception + length + 1, json_object_get(finding, "freed")))) {
             return true;
         }
     }
@@ -141,6 +142,7 @@ static void print(const json_t *finding, const struct checker_rule_text *rule)
     if (!is_same) {
         print_calls("posted at", posted, CALLS_SHOWN);
     }
+    print_calls("freed at", json_object_get(finding, "freed"), CALLS_SHOWN);
     print_calls(is_same ? "posted at" : "found at", at, CALLS_SHOWN);
     fprintf(stderr, "    %-10s %s\n    %-10s %s\n    %-10s process %s", "cure", rule->cure,
             "source", rule->source, "in", word(finding, "pid"));
@@ -190,10 +192,11 @@ static void on_found(struct check_report *report, const json_t *pairs)
         report->silent++;
         return;
     }
-    json_t *finding = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "rule", text->name, "pid", word(pairs, "pid"), "qp",
-        word(pairs, "qp"), "seconds", word(pairs, "seconds"), "sentence", word(pairs, "text"),
-        "posted", read_calls(word(pairs, "posted")), "at", read_calls(word(pairs, "at")));
+    json_t *finding =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "rule", text->name, "pid",
+                  word(pairs, "pid"), "qp", word(pairs, "qp"), "seconds", word(pairs, "seconds"),
+                  "sentence", word(pairs, "text"), "posted", read_calls(word(pairs, "posted")),
+                  "freed", read_calls(word(pairs, "freed")), "at", read_calls(word(pairs, "at")));
     if (!is_excepted(report->wishes, text->name, finding)) {
         report->levels[text->level]++;
         name_place(pairs, name, sizeof(name));

@@ -28,6 +28,8 @@ int run_part(const char *name, char **argv);
 /* Programs that are started from now on load nonic's libibverbs before any other. False: standard
  * error says why not (run.c). */
 bool preload_library(void);
+/* Likewise a part of nonic that is a library. */
+bool preload_part(const char *name);
 
 /* Becomes this program, on nonic. Returns only if it cannot be started: standard error says why,
  * and this is the exit status (run.c). */

@@ -92,10 +92,10 @@ static void set_capture(const char *file)
     setenv("NONIC_CAPTURE", path, 1);
 }
 
-static bool find_library(char *library, size_t bytes)
+static bool find_library(const char *name, char *library, size_t bytes)
 {
     char error[3 * PATH_MAX];
-    if (!find_part(LIBRARY, library, bytes, error, sizeof(error))) {
+    if (!find_part(name, library, bytes, error, sizeof(error))) {
         fprintf(stderr, "nonic: %s\n", error);
         return false;
     }
@@ -136,13 +136,21 @@ static void put_before(const char *variable, const char *value)
     }
 }
 
-bool preload_library(void)
+bool preload_part(const char *name)
 {
     char library[PATH_MAX];
-    if (!find_library(library, sizeof(library)) || !try_library(library)) {
+    if (!find_library(name, library, sizeof(library)) || !try_library(library)) {
         return false;
     }
     put_before("LD_PRELOAD", library);
+    return true;
+}
+
+bool preload_library(void)
+{
+    if (!preload_part(LIBRARY)) {
+        return false;
+    }
     /* gcc's AddressSanitizer refuses to start if its runtime is not the first library of all. The
      * user's own options stand behind this one, and count. */
     put_before("ASAN_OPTIONS", "verify_asan_link_order=0");

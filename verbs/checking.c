@@ -9,7 +9,8 @@
 #include "drivers/system/guard.h"
 #include "drivers/system/raced.h"
 #include "verbs/findings.h"
-#include "wire/crc32c.h"
+#include "verbs/frames.h"
+#include "verbs/freeing.h"
 
 bool checking;
 static struct {
@@ -21,44 +22,12 @@ static struct {
 
 /* -- The program's memory -----------------------------------------------------------------------*/
 
-/* A part of it may have been unmapped. */
-static bool add_sum(const struct segment *segment, uint32_t *sum)
-{
-    uint8_t copy[512];
-    const uint8_t *at = (const uint8_t *)(uintptr_t)segment->address;
-    for (uint32_t left = segment->bytes; left > 0;) {
-        const uint32_t piece = left < sizeof(copy) ? left : (uint32_t)sizeof(copy);
-        if (!guard_copy(copy, at, piece)) {
-            return false;
-        }
-        *sum = crc32c(*sum, copy, piece);
-        at += piece;
-        left -= piece;
-    }
-    return true;
-}
-
-static enum reach_verdict find(const struct pd *domain, const struct sge *sge, uint32_t access,
-                               struct segment *segment)
-{
-    live_lock(state.live);
-    const enum reach_verdict verdict =
-        region_judge(nic_regions(live_nic(state.live)), sge->key, domain, NULL, sge->address,
-                     sge->bytes, access, segment);
-    live_unlock(state.live);
-    return verdict;
-}
-
-static bool sum_memory(const struct pd *domain, const struct sge *sges, uint32_t count,
-                       uint32_t *sum)
+static bool sum_memory(const struct segment *segments, uint32_t count, uint32_t *sum)
 {
     *sum = 0;
-    if (!findings_are_wanted()) {
-        return false;
-    }
     for (uint32_t i = 0; i < count; i++) {
-        struct segment segment;
-        if (find(domain, &sges[i], 0, &segment) != REACH_ALLOWED || !add_sum(&segment, sum)) {
+        const uint8_t *at = (const uint8_t *)(uintptr_t)segments[i].address;
+        if (!findings_are_wanted() || !guard_sum(at, segments[i].bytes, sum)) {
             return false;
         }
     }
@@ -66,15 +35,20 @@ static bool sum_memory(const struct pd *domain, const struct sge *sges, uint32_t
 }
 
 static enum reach_verdict judge_memory(const struct pd *domain, const struct sge *sge, bool writes,
-                                       uint64_t *start, uint64_t *bytes)
+                                       struct checker_reach *reach)
 {
-    struct segment segment;
-    const enum reach_verdict verdict = find(domain, sge, writes ? ACCESS_LOCAL_WRITE : 0, &segment);
+    const uint32_t access = writes ? ACCESS_LOCAL_WRITE : 0;
     live_lock(state.live);
-    const struct region *region = region_find(nic_regions(live_nic(state.live)), sge->key);
-    *start = region == NULL ? 0 : region->start;
-    *bytes = region == NULL ? 0 : region->bytes;
+    const struct region_table *regions = nic_regions(live_nic(state.live));
+    const enum reach_verdict verdict = region_judge(regions, sge->key, domain, NULL, sge->address,
+                                                    sge->bytes, access, &reach->segment);
+    const struct region *region = region_find(regions, sge->key);
+    reach->start = region == NULL ? 0 : region->start;
+    reach->bytes = region == NULL ? 0 : region->bytes;
     live_unlock(state.live);
+    if (verdict != REACH_ALLOWED) {
+        reach->segment = (struct segment){.bytes = 0};
+    }
     return verdict;
 }
 
@@ -86,11 +60,6 @@ static const char loop;
 
 static void lend(const struct checker_lent *lent)
 {
-    struct segment segments[NIC_SGE_MAX];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < lent->count && count < NIC_SGE_MAX; i++) {
-        count += find(lent->domain, &lent->sges[i], 0, &segments[count]) == REACH_ALLOWED;
-    }
     struct race_access access = {.kind = lent->receives ? RACE_RECEIVES : RACE_SENDS,
                                  .qpn = lent->qpn,
                                  .writes = lent->writes,
@@ -99,7 +68,7 @@ static void lend(const struct checker_lent *lent)
     access.call_count = findings_calls(lent->place, &access.calls);
     race_release(lent->queue);
     race_release(&loop);
-    race_touch(&access, segments, count);
+    race_touch(&access, lent->segments, lent->count);
 }
 
 /* A receive that is polled is behind what its sender did here, and behind what the peer wrote. */
@@ -119,9 +88,16 @@ static void order_withdrawn(void)
     }
 }
 
-static const struct checker_memory memory = {.sum = sum_memory, .judge = judge_memory};
-static const struct checker_memory raced_memory = {
-    .sum = sum_memory, .judge = judge_memory, .lend = lend, .give_back = race_acquire};
+static const struct checker_memory memory = {.sum = sum_memory,
+                                             .judge = judge_memory,
+                                             .on_stack = frame_find,
+                                             .may_be_live = frame_may_be_live};
+static const struct checker_memory raced_memory = {.sum = sum_memory,
+                                                   .judge = judge_memory,
+                                                   .on_stack = frame_find,
+                                                   .may_be_live = frame_may_be_live,
+                                                   .lend = lend,
+                                                   .give_back = race_acquire};
 
 /* -- Begin and end ------------------------------------------------------------------------------*/
 
@@ -162,6 +138,17 @@ static void end(void)
     race_leave();
 }
 
+static void on_freed(const void *freed, size_t bytes, const void *caller)
+{
+    if (checker_may_be_lent(state.checker, (uintptr_t)freed, bytes) &&
+        freeing_is_the_programs(caller)) {
+        struct checker *checker = checking_enter();
+        const uint32_t place = findings_place(caller, __builtin_frame_address(0));
+        checker_freed(checker, (uintptr_t)freed, bytes, place);
+        checking_leave();
+    }
+}
+
 /* When ThreadSanitizer reports, it opens files by the C library's names, which are kernel's own.
  * The first time, these look the C library's functions up, and the loader frees the text of an
  * earlier error: not with the sanitizer's allocator of that time. So both are done before. */
@@ -193,6 +180,7 @@ static void begin(struct live *live, const char *report)
     state.owner = getpid();
     findings_begin(report);
     checking = true;
+    freeing_begin(on_freed);
 }
 
 void checking_begin(struct live *live)
@@ -301,6 +289,18 @@ void checking_srq_made(const struct verbs_srq *srq)
         checker_srq_made(checker, &request, room);
     }
     checking_leave();
+}
+
+void checking_qp_ends(const struct verbs_qp *qp)
+{
+    uint32_t first, came;
+    live_lock(state.live);
+    const bool waits = qp_waits_for_psn(qp->core, &first, &came);
+    live_unlock(state.live);
+    if (waits) {
+        checker_waits_for_psn(checking_enter(), qp->ex.qp_base.qp_num, first, came);
+        checking_leave();
+    }
 }
 
 void checking_qp_gone(uint32_t qpn)

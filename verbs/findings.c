@@ -45,7 +45,8 @@ static struct {
     struct timespec began;
     uintptr_t own_base; /* Where this library is. */
     /* Texts under construction: threads of programs may have small stacks. */
-    char self[PATH_MAX], line[LINE_MAX_BYTES], posted[LINE_MAX_BYTES / 4], at[LINE_MAX_BYTES / 2];
+    char self[PATH_MAX], line[LINE_MAX_BYTES], posted[LINE_MAX_BYTES / 4],
+        freed[LINE_MAX_BYTES / 4], at[LINE_MAX_BYTES / 4];
 } state;
 
 /* -- Places -------------------------------------------------------------------------------------*/
@@ -134,6 +135,13 @@ int findings_calls(uint32_t place, void *const **calls)
     return place == 0 ? 0 : state.places[place - 1].count;
 }
 
+static void put_place_calls(char *text, size_t bytes, uint32_t place)
+{
+    void *const *calls;
+    const int count = findings_calls(place, &calls);
+    put_calls(text, bytes, calls, count);
+}
+
 /* -- Lines --------------------------------------------------------------------------------------*/
 
 bool findings_are_wanted(void)
@@ -195,16 +203,15 @@ void findings_write(const struct checker_finding *finding)
     if (!is_first(name)) {
         return;
     }
-    void *const *post;
-    const int post_count = findings_calls(finding->posted, &post);
-    put_calls(state.posted, sizeof(state.posted), post, post_count);
+    put_place_calls(state.posted, sizeof(state.posted), finding->posted);
+    put_place_calls(state.freed, sizeof(state.freed), finding->freed);
     put_calls(state.at, sizeof(state.at), frames, count);
-    const int bytes =
-        snprintf(state.line, sizeof(state.line),
-                 "found\trule=%s\tpid=%d\tplace=%016llx\tqp=%u\tseconds=%.6f\ttext=%s\t"
-                 "posted=%s\tat=%s\n",
-                 checker_rules[finding->rule].name, getpid(), (unsigned long long)name,
-                 finding->qpn, seconds_since_begin(), finding->text, state.posted, state.at);
+    const int bytes = snprintf(
+        state.line, sizeof(state.line),
+        "found\trule=%s\tpid=%d\tplace=%016llx\tqp=%u\tseconds=%.6f\ttext=%s\t"
+        "posted=%s\tfreed=%s\tat=%s\n",
+        checker_rules[finding->rule].name, getpid(), (unsigned long long)name, finding->qpn,
+        seconds_since_begin(), finding->text, state.posted, state.freed, state.at);
     const size_t most = sizeof(state.line) - 1;
     if (bytes > 0) {
         state.line[most - 1] = '\n'; /* The end of one that is cut. */

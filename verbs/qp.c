@@ -304,6 +304,7 @@ static void withdraw(struct verbs_qp *qp)
     struct live *live = live_of(qp->ex.qp_base.context);
     uint32_t forgotten = 0;
     if (is_checked()) {
+        checking_qp_ends(qp);
         checking_qp_gone(qp->ex.qp_base.qp_num);
     }
     live_lock(live);
@@ -502,6 +503,9 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     int reason = mask & IBV_QP_AV ? av_find_lid(live, &found.ah_attr) : 0;
     if (reason != 0) {
         return reason;
+    }
+    if (is_checked() && (mask & IBV_QP_STATE) && attr->qp_state != IBV_QPS_RTS) {
+        checking_qp_ends(qp);
     }
     live_lock(live);
     INVARIANTS(verbs_qp_check(qp));

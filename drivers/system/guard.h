@@ -5,7 +5,8 @@
  * Purpose    A program may unmap pages of a registered region without ibv_dereg_mr. A guarded copy
  *            to or from such pages fails, where a plain copy would end the program. (Hardware pins
  *            the pages, and notices nothing.)
- * Inputs     guard_install, once a device is opened; guard_copy, guard_touch and the atomics.
+ * Inputs     guard_install, once a device is opened; guard_copy, guard_sum, guard_touch and the
+ *            atomics.
  * Outputs    False: the memory is not there.
  * Ownership  The program's handlers of SIGSEGV and SIGBUS stay its own: a fault that is not ours
  *            goes to the handler that was there before.
@@ -116,6 +117,10 @@ MUST_USE static inline bool guard_touch(const uint8_t *at)
 gone:
     return false;
 }
+
+/* Adds the bytes, and how many they are, to a sum; sums of other bytes differ, all but surely.
+ * False: they are not there. */
+MUST_USE bool guard_sum(const uint8_t *from, uint32_t bytes, uint32_t *sum);
 
 /* If `*at` equals `*expected`, it becomes `wanted`; `*expected` becomes the value that was at `at`
  * before. False: the memory is not there. */

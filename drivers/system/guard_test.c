@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Copies of all lengths around each change of instructions, at odd addresses, are compared with
- * memcpy; and each of them again with a page missing at the end of its source or target.
+ * memcpy; and each of them again with a page missing at the end of its source or target. Sums are
+ * compared with those of bytes that differ a little.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,6 +123,42 @@ static void test_words_that_are_not_there(void **state)
     munmap(room, ROOM + PAGE);
 }
 
+static uint32_t sum_of(const uint8_t *from, uint32_t bytes)
+{
+    uint32_t sum = 0;
+    assert_true(guard_sum(from, bytes, &sum));
+    return sum;
+}
+
+/* One bit that differs is seen wherever it is, and so are two highest bits of words a block apart,
+ * which a multiplication by itself would leave where they are. */
+static void test_sums(void **state)
+{
+    (void)state;
+    take_faults();
+    uint8_t *room = room_make();
+    for (uint32_t bytes = 1; bytes < 150; bytes++) {
+        uint8_t *from = room + ROOM - bytes;
+        fill(from, bytes, bytes);
+        const uint32_t sum = sum_of(from, bytes);
+        assert_int_not_equal(sum, sum_of(from - 1, bytes + 1));
+        for (uint32_t bit = 0; bit < 8 * bytes; bit++) {
+            from[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            assert_int_not_equal(sum, sum_of(from, bytes));
+            if (bit % 64 == 63 && bit / 8 >= 32) {
+                from[bit / 8 - 32] ^= 0x80;
+                assert_int_not_equal(sum, sum_of(from, bytes));
+                from[bit / 8 - 32] ^= 0x80;
+            }
+            from[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        }
+        uint32_t gone = 0;
+        assert_int_equal(sum, sum_of(from, bytes));
+        assert_false(guard_sum(from + 1, bytes, &gone));
+    }
+    munmap(room, ROOM + PAGE);
+}
+
 int main(void)
 {
     guard_install();
@@ -130,6 +167,7 @@ int main(void)
         cmocka_unit_test(test_without_fast_strings),
         cmocka_unit_test(test_with_fast_strings),
         cmocka_unit_test(test_words_that_are_not_there),
+        cmocka_unit_test(test_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

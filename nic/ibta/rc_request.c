@@ -255,7 +255,7 @@ bool rc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic_
     case RC_VERDICT_EXECUTE: return execute(qp, arrival, traits, move);
     case RC_VERDICT_REPLAY:
         nic_count(nic, COUNTER_duplicate_request);
-        rc_responder_replay(&qp->in.rc);
+        rc_responder_replay(&qp->in.rc, psn_of(packet->psn));
         nic_schedule(qp);
         return false;
     case RC_VERDICT_REPLAY_READ:

@@ -85,6 +85,7 @@ static inline struct address victim_address(const struct victim *v)
 /* How long a connection waits for its peer: attributes of ibv_modify_qp. */
 struct patience {
     uint8_t timeout, retries, rnr_retries, rnr_timer;
+    uint32_t first_psn; /* The PSN of its first request; its peer's is 0. */
 };
 
 /* From RESET up to RTS. */
@@ -110,6 +111,7 @@ static inline void victim_connect_with(struct ibv_qp *qp, const struct address *
     attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
                                 .timeout = patience.timeout,
                                 .retry_cnt = patience.retries,
+                                .sq_psn = patience.first_psn,
                                 .rnr_retry = patience.rnr_retries,
                                 .max_rd_atomic = 1};
     EXPECT(ibv_modify_qp(qp, &attr,

@@ -52,6 +52,50 @@ static void region_gone(bool right)
     }
 }
 
+/* It frees the memory when the peer has answered. Hardware has pinned the pages, and may send once
+ * more what the program has there by then; or write into it, if it is a receive's. */
+static void freed(bool right)
+{
+    char *memory = malloc(BYTES);
+    struct ibv_mr *mr = registered(memory, BYTES, 0);
+    receive_one();
+    send_one((struct message){
+        .opcode = IBV_WR_SEND, .memory = memory, .mr = mr, .flags = IBV_SEND_SIGNALED});
+    take(b.cq, 1);
+    if (!right) {
+        free(memory);
+    }
+    take(a.cq, 1);
+    EXPECT(ibv_dereg_mr(mr) == 0);
+    if (right) {
+        free(memory);
+    }
+}
+
+static __attribute__((noinline)) struct ibv_mr *send_local(bool right)
+{
+    char memory[BYTES] = "a local variable";
+    struct ibv_mr *mr = registered(memory, BYTES, 0);
+    receive_one();
+    send_one((struct message){
+        .opcode = IBV_WR_SEND, .memory = memory, .mr = mr, .flags = IBV_SEND_SIGNALED});
+    if (right) {
+        take(a.cq, 1);
+    }
+    return mr;
+}
+
+/* A message is a local variable of a function that returns before the completion is polled. The
+ * next functions have their variables there, and hardware sends those. */
+static void stack_gone(bool right)
+{
+    struct ibv_mr *mr = send_local(right);
+    if (!right) {
+        take(a.cq, 1);
+    }
+    EXPECT(ibv_dereg_mr(mr) == 0);
+}
+
 /* It sends on what a READ brings, right behind the READ. Hardware begins with the SEND before the
  * data of the READ are there, and sends what was in the buffer before. */
 static void fence(bool right)
@@ -122,6 +166,8 @@ const struct mistake memory_mistakes[] = {
     {"send-changed", send_changed},
     {"bad-key", bad_key},
     {"region-gone", region_gone},
+    {"freed", freed},
+    {"stack-gone", stack_gone},
     {"fence", fence},
     {"read-overtaken", read_overtaken},
     {"ud-room", ud_room},

@@ -60,6 +60,27 @@ static void rnr_endless(bool right)
     connect_with(patience);
 }
 
+/* The two sides do not agree on the first PSN: each has drawn one, and says 0 of the other's.
+ * Nothing is refused, and no request is ever answered. */
+static void psn(bool right)
+{
+    struct patience patience = usual;
+    patience.timeout = 8;
+    patience.retries = 1;
+    patience.first_psn = right ? 0 : 0x4711;
+    struct ibv_qp *qp = another_qp(IBV_QPT_RC, a.cq);
+    connect_to(qp, qp, patience);
+    receive_datagram(qp);
+    send_one(
+        (struct message){.qp = qp, .opcode = IBV_WR_SEND, .bytes = 8, .flags = IBV_SEND_SIGNALED});
+    if (right) {
+        take(a.cq, 2);
+    } else {
+        EXPECT(victim_wait(&a) == IBV_WC_RETRY_EXC_ERR);
+    }
+    EXPECT(ibv_destroy_qp(qp) == 0);
+}
+
 /* It destroys the queue before what uses it, and does not look at the answer: the queue is never
  * destroyed. */
 static void busy(bool right)
@@ -121,9 +142,15 @@ static void address(bool right)
 }
 
 const struct mistake object_mistakes[] = {
-    {"attributes", attributes},   {"timeout-zero", timeout_zero},
-    {"retry-zero", retry_zero},   {"rnr-timer", rnr_timer},
-    {"rnr-endless", rnr_endless}, {"busy", busy},
-    {"left-over", left_over},     {"register-each", register_each},
-    {"address", address},         {NULL, NULL},
+    {"attributes", attributes},
+    {"timeout-zero", timeout_zero},
+    {"retry-zero", retry_zero},
+    {"rnr-timer", rnr_timer},
+    {"rnr-endless", rnr_endless},
+    {"psn", psn},
+    {"busy", busy},
+    {"left-over", left_over},
+    {"register-each", register_each},
+    {"address", address},
+    {NULL, NULL},
 };

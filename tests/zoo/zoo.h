@@ -58,7 +58,7 @@ void join(struct ibv_qp *one, struct ibv_qp *other);
 struct ibv_ah *datagrams(struct ibv_qp *qp);
 /* A datagram to itself, signaled. */
 void send_datagram(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qkey);
-/* Its receive. */
+/* A receive of 48 bytes, into A's memory. */
 void receive_datagram(struct ibv_qp *qp);
 
 #endif

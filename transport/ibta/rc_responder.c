@@ -16,6 +16,7 @@ void rc_responder_init(struct rc_responder *responder, struct psn expected, uint
     *responder = (struct rc_responder){
         .expected = expected,
         .moved = expected,
+        .dropped = expected,
         .incoming = {.mtu_bytes = mtu_bytes},
         .resources = resources,
         .resource_mask = (uint8_t)(rc_resource_entries(resource_limit) - 1),
@@ -383,9 +384,12 @@ void rc_responder_on_atomic(struct rc_responder *responder, struct psn psn, uint
     INVARIANTS(rc_responder_check(responder));
 }
 
-void rc_responder_replay(struct rc_responder *responder)
+void rc_responder_replay(struct rc_responder *responder, struct psn psn)
 {
     INVARIANTS(rc_responder_check(responder));
+    if (responder->msn == 0 && responder->stream == RC_STREAM_IN_ORDER) {
+        responder->dropped = psn;
+    }
     /* Never hide a pending NAK behind an ACK: the requester would wait for its timer. */
     if (responder->pending == RC_REPLY_NONE) {
         responder->pending = RC_REPLY_ACK;
@@ -417,6 +421,16 @@ void rc_responder_replay_response(struct rc_responder *responder, const struct r
             resource->begun + packets_of(packet->reth.bytes, responder->incoming.mtu_bytes);
     }
     INVARIANTS(rc_responder_check(responder));
+}
+
+bool rc_responder_waits(const struct rc_responder *responder, struct psn first, struct psn *came)
+{
+    /* One that found no receive came with the right one. */
+    const bool refused =
+        responder->stream == RC_STREAM_IN_GAP && responder->syndrome != ROCE_NAK_PSN_SEQUENCE;
+    *came = responder->dropped;
+    return responder->msn == 0 && !refused && psn_distance(responder->expected, first) == 0 &&
+           psn_distance(responder->dropped, first) != 0;
 }
 
 void rc_responder_report_gap(struct rc_responder *responder, struct psn psn)

@@ -86,8 +86,10 @@ struct rc_responder {
     uint8_t syndrome;      /* The syndrome of a pending NAK. */
     uint8_t resource_mask; /* The array has 2^n entries. */
     struct psn pending_psn;
-    struct psn moved;   /* One past the newest PSN whose memory moves are done. */
-    struct psn dropped; /* In a gap: the farthest PSN that was not taken, `expected` or beyond. */
+    struct psn moved; /* One past the newest PSN whose memory moves are done. */
+    /* In a gap: the farthest PSN that was not taken, `expected` or beyond. Before anything was
+     * taken: also one that is behind `expected`. */
+    struct psn dropped;
     struct incoming incoming;
     struct rc_resource *resources;
     uint8_t resource_limit;  /* max_dest_rd_atomic. */
@@ -147,7 +149,9 @@ void rc_responder_accept_atomic(struct rc_responder *responder, const struct roc
 void rc_responder_on_atomic(struct rc_responder *responder, struct psn psn, uint64_t original);
 
 /* Answers of the other verdicts; `psn` is that of the packet that is dropped. */
-void rc_responder_replay(struct rc_responder *responder);
+void rc_responder_replay(struct rc_responder *responder, struct psn psn);
+/* Was nothing taken yet, because requests came with other PSNs, such as *came? */
+bool rc_responder_waits(const struct rc_responder *responder, struct psn first, struct psn *came);
 void rc_responder_replay_response(struct rc_responder *responder, const struct roce_packet *packet);
 void rc_responder_report_gap(struct rc_responder *responder, struct psn psn);
 void rc_responder_pass_over(struct rc_responder *responder, struct psn psn);

@@ -199,6 +199,28 @@ static void test_farthest_dropped_is_remembered(void **state)
     end(bench);
 }
 
+/* The two sides do not agree on the first PSN: nothing is ever taken. */
+static void test_other_first_psn(void **state)
+{
+    (void)state;
+    struct psn came;
+    struct bench *bench = begin(10);
+    assert_false(rc_responder_waits(&bench->responder, psn_of(10), &came));
+    assert_int_equal(judge(bench, ROCE_SEND_ONLY, 4, 8, 0), RC_VERDICT_REPLAY);
+    rc_responder_replay(&bench->responder, psn_of(4));
+    assert_true(rc_responder_waits(&bench->responder, psn_of(10), &came));
+    assert_int_equal(came.value, 4);
+    drop(bench, 900);
+    assert_true(rc_responder_waits(&bench->responder, psn_of(10), &came));
+    assert_int_equal(came.value, 900);
+    rc_responder_refuse(&bench->responder, psn_of(10), ROCE_NAK_INVALID_REQUEST);
+    rc_responder_pass_over(&bench->responder, psn_of(901));
+    assert_false(rc_responder_waits(&bench->responder, psn_of(10), &came)); /* It has come. */
+    execute(bench, ROCE_SEND_ONLY, 10, true);
+    assert_false(rc_responder_waits(&bench->responder, psn_of(10), &came));
+    end(bench);
+}
+
 /* All of it came again before the NAK left: it would ask for what nobody has sent. */
 static void test_unsent_nak_is_void_once_all_came(void **state)
 {
@@ -207,7 +229,7 @@ static void test_unsent_nak_is_void_once_all_came(void **state)
     drop(bench, 12);
     execute(bench, ROCE_SEND_ONLY, 10, true);
     assert_int_equal(judge(bench, ROCE_SEND_ONLY, 9, 8, 0), RC_VERDICT_REPLAY);
-    rc_responder_replay(&bench->responder);
+    rc_responder_replay(&bench->responder, psn_of(9));
     execute(bench, ROCE_SEND_ONLY, 11, true);
     execute(bench, ROCE_SEND_ONLY, 12, true);
     expect_ack(bench, 12, 3);
@@ -280,7 +302,7 @@ static void test_duplicate_is_acknowledged_not_executed(void **state)
     execute(bench, ROCE_SEND_ONLY, 1, true);
     expect_ack(bench, 1, 2);
     assert_int_equal(judge(bench, ROCE_SEND_ONLY, 0, 8, 0), RC_VERDICT_REPLAY);
-    rc_responder_replay(&bench->responder);
+    rc_responder_replay(&bench->responder, psn_of(9));
     expect_ack(bench, 1, 2); /* The newest, whatever was repeated (9.7.5.1.3). */
     end(bench);
 }
@@ -571,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_acknowledgements_coalesce),
         cmocka_unit_test(test_acknowledges_after_the_move),
         cmocka_unit_test(test_gap_is_reported_once),
+        cmocka_unit_test(test_other_first_psn),
         cmocka_unit_test(test_unsent_nak_asks_for_what_was_dropped),
         cmocka_unit_test(test_farthest_dropped_is_remembered),
         cmocka_unit_test(test_unsent_nak_is_void_once_all_came),
