@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/prng.h"
 #include "drivers/system/memory.h"
@@ -12,7 +13,8 @@
 enum {
     PIECES = 16, /* A packet's, about. */
     PIECES_MAX = PIECES + 2 * NIC_SEGMENT_MAX,
-    SLOW_PAUSES = 300, /* The processor pauses after a piece: some microseconds. */
+    SLOW_ONE_IN = 8, /* Packets, in the middle of which there is a pause. */
+    PAUSE_NS = 50000,
 };
 
 uint32_t odd_wanted;
@@ -154,11 +156,11 @@ static bool put(const struct piece *piece)
     return memory_move(&move) == NIC_MOVED;
 }
 
+/* The program sees what there is so far, also if it has to share the processor with us. */
 static void pause_shortly(void)
 {
-    for (int i = 0; i < SLOW_PAUSES; i++) {
-        __builtin_ia32_pause();
-    }
+    const struct timespec time = {.tv_nsec = PAUSE_NS};
+    nanosleep(&time, NULL);
 }
 
 /* The 20 bytes in front of an IPv4 header are nothing. */
@@ -185,14 +187,16 @@ enum nic_move_result odd_move(struct nic_move *move)
     if (!is_odd(ODD_PIECES)) {
         return memory_move(move);
     }
-    const bool slow = odd_draw(ODD_PIECES, 4) == 0;
-    for (uint32_t count = cut_all(move, pieces); count > 0; count--) {
+    uint32_t count = cut_all(move, pieces);
+    const bool slow = count > 1 && odd_draw(ODD_PIECES, SLOW_ONE_IN) == 0;
+    const uint32_t behind_pause = slow ? 1 + odd_draw(ODD_PIECES, count - 1) : UINT32_MAX;
+    for (; count > 0; count--) {
         const uint32_t which = odd_draw(ODD_PIECES, count);
         if (!put(&pieces[which])) {
             return NIC_MOVE_FAULTED;
         }
         pieces[which] = pieces[count - 1];
-        if (slow) {
+        if (count - 1 == behind_pause) {
             pause_shortly();
         }
     }

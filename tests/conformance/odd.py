@@ -16,7 +16,7 @@ PROGRAMS = ['ibv_rc_pingpong', '-g', '0', '-e', '-n', '200'], ['ib_send_bw', '-F
 def build(directory):
     path = os.path.join(directory, 'odd')
     source = os.path.join(harness.ROOT, 'tests', 'conformance', 'odd.c')
-    subprocess.run(['gcc', '-O1', '-w', '-I', harness.ROOT, source, '-o', path, '-libverbs'], check=True)
+    subprocess.run(['gcc', '-O1', '-w', '-I', harness.ROOT, source, '-o', path, '-libverbs', '-lpthread'], check=True)
     return path
 
 
