@@ -137,7 +137,8 @@ void checker_waits_for_psn(struct checker *checker, uint32_t qpn, uint32_t first
 void checker_handle_gone(struct checker *checker, const struct nic_av *handle);
 /* Packets that the NIC has counted since it began. */
 struct checker_counts {
-    uint64_t rnr_naks;    /* That came. */
+    uint64_t rnr_naks;    /* That came, ... */
+    uint64_t rnr_sent;    /* ... and that went. */
     uint64_t wrong_qkeys; /* Datagrams that came with another Q_Key than the queue pair's, ... */
     uint64_t no_receives; /* ... and those for which there was no receive. */
 };
@@ -182,6 +183,10 @@ void checker_poll_failed(struct checker *checker, uint32_t cq);
 /* The program goes to wait for an event, and this queue is one that it waits for: it has
  * `completions`, and asks for an event, of which none has come. */
 void checker_waits(struct checker *checker, uint32_t cq, uint32_t completions, bool armed);
+/* It waits, and no queue of the channel asks for an event. */
+void checker_waits_unarmed(struct checker *checker);
+/* ibv_destroy_qp or the like waits until `count` asynchronous events are acknowledged. */
+void checker_waits_for_async(struct checker *checker, const char *call, uint32_t count);
 void checker_event_taken(struct checker *checker, uint32_t cq);
 void checker_events_acked(struct checker *checker, uint32_t cq, uint32_t count);
 /* The program is about to destroy it. */

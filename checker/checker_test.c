@@ -411,6 +411,37 @@ static void test_slots(void **state)
     unmake(checker);
 }
 
+/* A thousand requests, four at a time: all of them signaled, or one in four. */
+static void test_signals(void **state)
+{
+    (void)state;
+    for (int all = 0; all < 2; all++) {
+        struct checker *checker = make(QP_RC, 0, 64);
+        for (int i = 1; i <= 1000; i++) {
+            post(checker, WORK_SEND, all || i % 4 == 0 ? WORK_SIGNALED : 0, 0, KEY);
+            for (int j = 0; i % 4 == 0 && j < (all ? 4 : 1); j++) {
+                complete(checker, COMPLETION_SUCCESS);
+            }
+        }
+        void *left = checker_qp_gone(checker, QPN);
+        expect(checker, CHECKER_SIGNAL_EACH, all);
+        free(left);
+        unmake(checker);
+    }
+}
+
+static void test_empty_receive(void **state)
+{
+    (void)state;
+    struct checker *checker = make(QP_RC, 0, 64);
+    const struct sge sge = {.key = KEY};
+    checker_receive(checker, QPN, 0, 1, &sge, 0, 1);
+    expect_nothing(checker);
+    checker_receive(checker, QPN, 0, 1, &sge, 1, 1);
+    expect(checker, CHECKER_EMPTY_SGE, 1);
+    unmake(checker);
+}
+
 /* Receives of a shared queue complete in any order. */
 static void test_shared_receives(void **state)
 {
@@ -535,6 +566,10 @@ static void test_events(void **state)
     expect_nothing(checker);
     checker_events_acked(checker, CQ, 1);
     expect(checker, CHECKER_EVENTS_OVERACKED, 1);
+    checker_waits_unarmed(checker);
+    expect(checker, CHECKER_NOT_ARMED, 1);
+    checker_waits_for_async(checker, "ibv_destroy_qp", 1);
+    expect(checker, CHECKER_ASYNC_UNACKED, 1);
     checker_poll_failed(checker, CQ);
     expect(checker, CHECKER_CQ_OVERRUN, 1);
     checker_poll_failed(checker, CQ);
@@ -592,6 +627,8 @@ static void test_datagrams(void **state)
     expect_nothing(checker);
     checker_counted(checker, &(struct checker_counts){.rnr_naks = 1});
     expect(checker, CHECKER_RNR_SEEN, 1);
+    checker_counted(checker, &(struct checker_counts){.rnr_sent = 1});
+    expect(checker, CHECKER_RNR_SENT, 1);
     checker_counted(checker, &(struct checker_counts){.wrong_qkeys = 1});
     expect(checker, CHECKER_QKEY, 1);
     checker_counted(checker, &(struct checker_counts){.no_receives = 1});
@@ -643,6 +680,8 @@ int main(void)
         cmocka_unit_test(test_stack),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_empty_receive),
         cmocka_unit_test(test_shared_receives),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_refusals),

@@ -96,6 +96,8 @@ struct checked_qp {
     uint32_t send_cq, receive_cq, srq;
     const struct pd *domain;
     struct ring sends, receives;
+    uint64_t posts, signaled; /* Requests, in all. */
+    uint32_t deepest;         /* The most that were posted and not polled at a time. */
 };
 
 struct checker {

@@ -43,10 +43,24 @@ void checker_qp_made(struct checker *checker, const struct checker_qp_request *r
     table_enter(checker, &qp->object, OBJECT_QP, request->qpn);
 }
 
+static void judge_signals(struct checker *checker, const struct checked_qp *qp)
+{
+    enum {
+        MANY = 1000,
+        DEEP = 4,
+    };
+    if (qp->posts >= MANY && qp->signaled == qp->posts && qp->deepest >= DEEP) {
+        tell(checker, CHECKER_SIGNAL_EACH, qp->object.number, NULL,
+             "each of its %llu requests was signaled, and up to %u of them were posted at a time",
+             (unsigned long long)qp->posts, qp->deepest);
+    }
+}
+
 void *checker_qp_gone(struct checker *checker, uint32_t qpn)
 {
     struct checked_qp *qp = find_qp(checker, qpn);
     if (qp != NULL) {
+        judge_signals(checker, qp);
         requests_forget(checker, qp);
     }
     return table_leave(checker, OBJECT_QP, qpn);
@@ -263,6 +277,12 @@ void checker_counted(struct checker *checker, const struct checker_counts *count
         tell(checker, CHECKER_RNR_SEEN, 0, NULL,
              "%llu times a message came to a peer that had no receive posted (RNR)",
              (unsigned long long)counts->rnr_naks);
+    }
+    if (counts->rnr_sent > 0) {
+        tell(checker, CHECKER_RNR_SENT, 0, NULL,
+             "%llu times a message came when no receive was posted: its sender waits and tries "
+             "again",
+             (unsigned long long)counts->rnr_sent);
     }
     if (counts->wrong_qkeys > 0) {
         tell(checker, CHECKER_QKEY, 0, NULL,

@@ -37,6 +37,20 @@ void checker_waits(struct checker *checker, uint32_t number, uint32_t completion
     }
 }
 
+void checker_waits_unarmed(struct checker *checker)
+{
+    tell(checker, CHECKER_NOT_ARMED, 0, NULL,
+         "it waits for an event (ibv_get_cq_event), and no queue of the channel was asked for one "
+         "(ibv_req_notify_cq): unless another thread asks, nothing wakes it");
+}
+
+void checker_waits_for_async(struct checker *checker, const char *call, uint32_t count)
+{
+    tell(checker, CHECKER_ASYNC_UNACKED, 0, NULL,
+         "%s waits for ever: %u asynchronous event%s of the object %s not acknowledged", call,
+         count, count == 1 ? "" : "s", count == 1 ? "was" : "were");
+}
+
 void checker_event_taken(struct checker *checker, uint32_t number)
 {
     struct checked_cq *cq = find_cq(checker, number);

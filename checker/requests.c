@@ -146,6 +146,9 @@ void checker_send(struct checker *checker, uint32_t qpn, const struct send_reque
     sum_up(checker, posted);
     lend(checker, &qp->sends, qpn, posted, false);
     qp->sends.tail++;
+    qp->posts++;
+    qp->signaled += is_visible(qp, posted);
+    qp->deepest = ring_count(&qp->sends) > qp->deepest ? ring_count(&qp->sends) : qp->deepest;
     if (is_visible(qp, posted)) {
         owe(checker, qp->send_cq, qpn, posted);
     }
@@ -213,6 +216,11 @@ void checker_receive(struct checker *checker, uint32_t qpn, uint32_t srq, uint64
              "a receive of %u bytes has no room for the 40 bytes of the GRH that come before each "
              "datagram",
              posted->bytes);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (sges[i].bytes == 0) {
+            tell(checker, CHECKER_EMPTY_SGE, qpn, posted, "SGE %u of a receive has no bytes", i);
+        }
     }
     lend(checker, receives, srq != 0 ? srq : qpn, posted, true);
     receives->tail++;

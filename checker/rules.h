@@ -50,6 +50,9 @@ enum checker_level {
     RULE(UD_ROOM, "ud-room", ERROR,                                                                \
          "give receives of UD 40 bytes more, in front: for the GRH",                               \
          "ibv_post_recv(3), notes")                                                                \
+    RULE(EMPTY_SGE, "empty-sge", LUCK,                                                             \
+         "leave an SGE without bytes out: num_sge may be 0",                                       \
+         "rdma-core: mlx5_post_recv passes it on, and hardware takes 0 for 2^31")                  \
     RULE(HANDLE_GONE, "handle-gone", ERROR,                                                        \
          "poll the completions of all datagrams that use an address handle before ibv_destroy_ah", \
          "ibv_post_send(3), notes")                                                                \
@@ -81,6 +84,15 @@ enum checker_level {
     RULE(EVENTS_OVERACKED, "events-overacked", ERROR,                                              \
          "acknowledge each event once",                                                            \
          "ibv_get_cq_event(3), notes")                                                             \
+    RULE(NOT_ARMED, "not-armed", LUCK,                                                             \
+         "ask for an event (ibv_req_notify_cq) before waiting for one",                            \
+         "ibv_get_cq_event(3), example; ibv_req_notify_cq(3)")                                     \
+    RULE(ASYNC_UNACKED, "async-unacked", ERROR,                                                    \
+         "acknowledge each event that ibv_get_async_event gave: ibv_ack_async_event",              \
+         "ibv_get_async_event(3), notes")                                                          \
+    RULE(SIGNAL_EACH, "signal-each", ADVICE,                                                       \
+         "signal one request in several: a completion covers all before it",                       \
+         "ibv_post_send(3), IBV_SEND_SIGNALED; ibv_create_qp(3), sq_sig_all")                      \
     RULE(ACK_EACH, "ack-each", ADVICE,                                                             \
          "count events, and acknowledge several of them in one call",                              \
          "ibv_get_cq_event(3), notes: each call takes a mutex")                                    \
@@ -88,6 +100,10 @@ enum checker_level {
     RULE(RNR_SEEN, "rnr-seen", LUCK,                                                               \
          "let the peer post its receives before this side sends",                                  \
          "IBTA 9.7.5.2.8: each costs a pause of the peer's min_rnr_timer, and a retry")            \
+    RULE(RNR_SENT, "rnr-sent", LUCK,                                                               \
+         "post receives before the peer sends",                                                    \
+         "IBTA 9.7.5.2.8: each costs a pause of min_rnr_timer, and one of the peer's"              \
+         " retries")                                                                               \
     RULE(QKEY, "qkey", ERROR,                                                                      \
          "give datagrams the Q_Key of the queue pair that they go to (wr.ud.remote_qkey)",         \
          "IBTA 9.6, 10.2.5")                                                                       \

@@ -127,6 +127,7 @@ static void end(void)
     if (enter_at_the_end()) {
         const uint64_t *counted = nic_counters(live_nic(state.live))->values;
         const struct checker_counts counts = {.rnr_naks = counted[COUNTER_rcvd_rnr_err],
+                                              .rnr_sent = counted[COUNTER_send_rnr_err],
                                               .wrong_qkeys = counted[COUNTER_drop_wrong_qkey],
                                               .no_receives = counted[COUNTER_drop_no_receive]};
         checker_counted(state.checker, &counts);
@@ -367,6 +368,12 @@ void checking_event_taken(const struct verbs_cq *cq)
 void checking_events_acked(const struct ibv_cq *cq, uint32_t count)
 {
     checker_events_acked(checking_enter(), cq->handle, count);
+    checking_leave();
+}
+
+void checking_waits_for_async(const char *call, uint32_t count)
+{
+    checker_waits_for_async(checking_enter(), call, count);
     checking_leave();
 }
 

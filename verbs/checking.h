@@ -63,6 +63,8 @@ void checking_strict(const char *wrong);
 
 void checking_event_taken(const struct verbs_cq *cq);
 void checking_events_acked(const struct ibv_cq *cq, uint32_t count);
+/* Likewise, for an object that `call` destroys: asynchronous events. */
+void checking_waits_for_async(const char *call, uint32_t count);
 /* It has waited long for the program to acknowledge the queue's events. */
 void checking_cq_ends(const struct verbs_cq *cq);
 

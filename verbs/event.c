@@ -128,16 +128,39 @@ static struct verbs_cq *next_event(struct verbs_channel *channel)
     return cq;
 }
 
+/* A program that is checked is told if no other thread acknowledges for a second. */
+void event_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+                      const uint32_t *delivered, const char *call)
+{
+    struct timespec end;
+    int reason = is_checked() ? 0 : ETIMEDOUT;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec++;
+    while (*completed != *delivered && reason == 0) {
+        reason = pthread_cond_timedwait(cond, mutex, &end);
+    }
+    if (is_checked() && *completed != *delivered) {
+        pthread_mutex_unlock(mutex);
+        checking_waits_for_async(call, *delivered - *completed);
+        pthread_mutex_lock(mutex);
+    }
+    while (*completed != *delivered) {
+        pthread_cond_wait(cond, mutex);
+    }
+}
+
 /* For a program that is checked, and waits for an event of this channel. */
 struct waiting {
     const struct verbs_channel *channel;
     struct checker *checker;
+    bool armed; /* A queue asks for an event. */
 };
 
 static void look_at_queue(void *waiting, const struct verbs_cq *cq)
 {
-    const struct waiting *it = waiting;
+    struct waiting *it = waiting;
     if (cq->ex.channel == &it->channel->ibv && cq->events == 0) {
+        it->armed |= cq->core.arming != CQ_NOT_ARMED;
         checker_waits(it->checker, cq->ex.handle, cq_count(&cq->core),
                       cq->core.arming == CQ_ARMED_NEXT);
     }
@@ -155,6 +178,9 @@ static void judge_wait(struct verbs_channel *channel)
     pthread_mutex_lock(&channel->mutex);
     if (list_empty(&channel->events)) {
         cq_each(look_at_queue, &waiting);
+        if (!waiting.armed) {
+            checker_waits_unarmed(waiting.checker);
+        }
     }
     pthread_mutex_unlock(&channel->mutex);
     live_unlock(live);

@@ -12,6 +12,7 @@
 
 #include "drivers/system/descriptor.h"
 #include "drivers/system/system.h"
+#include "verbs/freeing.h"
 #include "wire/crc32c.h"
 
 enum {
@@ -43,7 +44,7 @@ static struct {
     struct told told[TOLD_MAX];
     uint32_t told_count;
     struct timespec began;
-    uintptr_t own_base; /* Where this library is. */
+    uintptr_t own_base, freeing_base; /* Where this library is, and the one of freeing.h. */
     /* Texts under construction: threads of programs may have small stacks. */
     char self[PATH_MAX], line[LINE_MAX_BYTES], posted[LINE_MAX_BYTES / 4],
         freed[LINE_MAX_BYTES / 4], at[LINE_MAX_BYTES / 4];
@@ -78,33 +79,41 @@ static size_t put_place(char *text, size_t bytes, uintptr_t code)
     return written < 0 || (size_t)written >= bytes ? 0 : (size_t)written;
 }
 
+/* The first of these calls that is not nonic's, nor that of a sanitizer which stands in front of
+ * backtrace(). */
+static int first_of_program(void *const *frames, int count)
+{
+    int first = 0;
+    for (int i = 0; i < count; i++) {
+        const char *file;
+        const uintptr_t base = base_of((uintptr_t)frames[i], &file);
+        if (base == state.own_base || (base != 0 && base == state.freeing_base)) {
+            first = i + 1;
+        }
+    }
+    return first;
+}
+
 /* The call of the program, and those that led to it: a list with semicolons. */
 static void put_calls(char *text, size_t bytes, void *const *frames, int count)
 {
     size_t used = 0;
-    for (int i = 0; i < count; i++) {
-        const char *file;
-        if (base_of((uintptr_t)frames[i], &file) == state.own_base) {
-            continue;
-        }
+    text[0] = '\0';
+    for (int i = first_of_program(frames, count); i < count; i++) {
         if (used > 0 && used + 1 < bytes) {
             text[used++] = ';';
         }
         used += put_place(text + used, bytes - used, (uintptr_t)frames[i]);
+        text[used] = '\0';
     }
-    text[used] = '\0';
 }
 
-/* Without those of this library. */
 static void note_calls(struct place *place)
 {
-    void *frames[POSTED_FRAMES + 4];
-    const char *file;
+    void *frames[POSTED_FRAMES + 8];
     const int count = backtrace(frames, COUNT_OF(frames));
-    for (int i = 0; i < count && place->count < POSTED_FRAMES; i++) {
-        if (base_of((uintptr_t)frames[i], &file) != state.own_base) {
-            place->frames[place->count++] = frames[i];
-        }
+    for (int i = first_of_program(frames, count); i < count && place->count < POSTED_FRAMES; i++) {
+        place->frames[place->count++] = frames[i];
     }
 }
 
@@ -242,6 +251,7 @@ void findings_begin(const char *path)
     char line[64];
     backtrace(frames, 1); /* The first time, it loads a library. */
     state.own_base = base_of((uintptr_t)findings_begin, &file);
+    state.freeing_base = base_of((uintptr_t)freeing_library(), &file);
     snprintf(state.path, sizeof(state.path), "%s", path);
     clock_gettime(CLOCK_MONOTONIC, &state.began);
     const int bytes = snprintf(line, sizeof(line), "process\tpid=%d\n", getpid());

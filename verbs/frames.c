@@ -26,6 +26,17 @@ static const struct stack *own_stack(void)
     return &stack;
 }
 
+static bool is_on(const struct stack *stack, uint64_t address)
+{
+    return address >= stack->low && address < stack->high;
+}
+
+/* A program may run functions on stacks of its own: there is nothing to be said then. */
+static bool runs_on(const struct stack *stack)
+{
+    return is_on(stack, (uintptr_t)__builtin_frame_address(0));
+}
+
 /* A walk from the innermost call outwards, to the first that begins above `beyond`. */
 struct walk {
     uint64_t beyond;
@@ -50,7 +61,7 @@ bool frame_find(const struct segment *segment, struct checker_frame *frame)
 {
     const struct stack *stack = own_stack();
     struct walk walk = {.beyond = segment->address};
-    if (segment->bytes == 0 || segment->address < stack->low || segment->address >= stack->high) {
+    if (segment->bytes == 0 || !is_on(stack, segment->address) || !runs_on(stack)) {
         return false;
     }
     _Unwind_Backtrace(look_at, &walk);
@@ -62,7 +73,8 @@ bool frame_find(const struct segment *segment, struct checker_frame *frame)
 bool frame_may_be_live(const struct checker_frame *frame)
 {
     struct walk walk = {.beyond = frame->address - 1};
-    if (frame->stack != own_stack()->low) {
+    const struct stack *stack = own_stack();
+    if (frame->stack != stack->low || !runs_on(stack)) {
         return true;
     }
     _Unwind_Backtrace(look_at, &walk);

@@ -57,6 +57,11 @@ static int note_object(struct dl_phdr_info *object, size_t bytes, void *nothing)
     return 0;
 }
 
+const void *freeing_library(void)
+{
+    return &nonic_on_freed;
+}
+
 void freeing_begin(freeing_hook *hook)
 {
     if (&nonic_on_freed != NULL && nonic_on_freed == NULL) {

@@ -330,6 +330,10 @@ void event_on_completion(struct cq *cq);
 void event_on_port_change(uint32_t changes);
 /* Withdraws queued events of an object, and waits until delivered ones are acknowledged. */
 void event_forget(struct context *context, const void *object);
+/* (the object's mutex) Waits until all asynchronous events that `call` waits for, as it destroys
+ * the object, are acknowledged. */
+void event_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+                      const uint32_t *delivered, const char *call);
 void channel_forget(struct verbs_channel *channel, struct verbs_cq *cq);
 /* A context that opens, and one that closes: from then on nothing is made on it, and it is told
  * nothing. */

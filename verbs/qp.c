@@ -338,9 +338,8 @@ static void wait_for_events(struct verbs_qp *qp)
     struct ibv_qp *ibv = &qp->ex.qp_base;
     event_forget(context_of(ibv->context), qp);
     pthread_mutex_lock(&ibv->mutex);
-    while (ibv->events_completed != qp->async_events_delivered) {
-        pthread_cond_wait(&ibv->cond, &ibv->mutex);
-    }
+    event_await_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &qp->async_events_delivered,
+                     "ibv_destroy_qp");
     pthread_mutex_unlock(&ibv->mutex);
     pthread_mutex_destroy(&ibv->mutex);
     pthread_cond_destroy(&ibv->cond);

@@ -277,9 +277,8 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
     }
     event_forget(context_of(ibv->context), srq);
     pthread_mutex_lock(&ibv->mutex);
-    while (ibv->events_completed != srq->async_events_delivered) {
-        pthread_cond_wait(&ibv->cond, &ibv->mutex);
-    }
+    event_await_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &srq->async_events_delivered,
+                     "ibv_destroy_srq");
     pthread_mutex_unlock(&ibv->mutex);
     pthread_mutex_destroy(&ibv->mutex);
     pthread_cond_destroy(&ibv->cond);

@@ -131,6 +131,14 @@ static void ud_room(bool right)
     EXPECT(ibv_destroy_qp(qp) == 0);
 }
 
+/* A receive for a message without data has an SGE of 0 bytes, in place of no SGE. */
+static void empty_sge(bool right)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)b.memory, .lkey = b.mr->lkey};
+    struct ibv_recv_wr *bad, wr = {.sg_list = &sge, .num_sge = !right};
+    EXPECT(ibv_post_recv(b.qp, &wr, &bad) == 0);
+}
+
 /* It destroys the address handle when the datagram is posted. The NIC may still need it: hardware
  * has a pointer to it, or a copy. */
 static void handle_gone(bool right)
@@ -171,6 +179,7 @@ const struct mistake memory_mistakes[] = {
     {"fence", fence},
     {"read-overtaken", read_overtaken},
     {"ud-room", ud_room},
+    {"empty-sge", empty_sge},
     {"handle-gone", handle_gone},
     {"datagram-changed", datagram_changed},
     {NULL, NULL},

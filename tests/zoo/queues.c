@@ -179,6 +179,84 @@ static void events_overacked(bool right)
     }
 }
 
+static void *arm_later(void *nothing)
+{
+    usleep(100000);
+    EXPECT(ibv_req_notify_cq(a.cq, 0) == 0);
+    send_one((struct message){.opcode = IBV_WR_RDMA_WRITE, .flags = IBV_SEND_SIGNALED});
+    return nothing;
+}
+
+/* It waits for an event that it has not asked for: for ever, unless another thread asks. */
+static void not_armed(bool right)
+{
+    struct ibv_cq *cq;
+    void *context;
+    pthread_t later;
+    if (right) {
+        EXPECT(ibv_req_notify_cq(a.cq, 0) == 0);
+    }
+    EXPECT(pthread_create(&later, NULL, arm_later, NULL) == 0);
+    EXPECT(ibv_get_cq_event(a.channel, &cq, &context) == 0);
+    pthread_join(later, NULL);
+    take(a.cq, 1);
+    ibv_ack_cq_events(cq, 1);
+}
+
+static struct ibv_async_event event;
+
+static void *acknowledge_async_later(void *nothing)
+{
+    usleep(1500000);
+    ibv_ack_async_event(&event);
+    return nothing;
+}
+
+/* It does not acknowledge the event that its queue pair takes no more receives of the shared queue,
+ * and waits for ever when it destroys it. */
+static void async_unacked(bool right)
+{
+    pthread_t later;
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    struct ibv_srq_init_attr shape = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_srq *srq = ibv_create_srq(a.pd, &shape);
+    EXPECT(srq != NULL);
+    struct ibv_qp_init_attr request = {.send_cq = a.cq,
+                                       .recv_cq = a.cq,
+                                       .srq = srq,
+                                       .cap = {.max_send_wr = SENDS, .max_send_sge = 1},
+                                       .qp_type = IBV_QPT_RC};
+    struct ibv_qp *qp = ibv_create_qp(a.pd, &request);
+    EXPECT(qp != NULL);
+    join(qp, qp);
+    EXPECT(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
+    EXPECT(ibv_get_async_event(a.context, &event) == 0);
+    EXPECT(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED);
+    if (right) {
+        ibv_ack_async_event(&event);
+    } else {
+        EXPECT(pthread_create(&later, NULL, acknowledge_async_later, NULL) == 0);
+    }
+    EXPECT(ibv_destroy_qp(qp) == 0 && ibv_destroy_srq(srq) == 0);
+    if (!right) {
+        pthread_join(later, NULL);
+    }
+}
+
+/* Each request is signaled, though several are posted at a time: hardware writes a completion for
+ * each, and the program polls it. */
+static void signal_each(bool right)
+{
+    for (int i = 1; i <= 1200; i++) {
+        const bool last = i % SENDS == 0;
+        send_one((struct message){.opcode = IBV_WR_RDMA_WRITE,
+                                  .flags = !right || last ? IBV_SEND_SIGNALED : 0});
+        if (last) {
+            take(a.cq, right ? 1 : SENDS);
+        }
+    }
+}
+
 /* Each event is acknowledged by a call of its own, which takes a mutex. */
 static void ack_each(bool right)
 {
@@ -260,8 +338,12 @@ const struct mistake queue_mistakes[] = {
     {"lost-wakeup", lost_wakeup},
     {"events-unacked", events_unacked},
     {"events-overacked", events_overacked},
+    {"not-armed", not_armed},
+    {"async-unacked", async_unacked},
+    {"signal-each", signal_each},
     {"ack-each", ack_each},
     {"rnr-seen", rnr_seen},
+    {"rnr-sent", rnr_seen},
     {"qkey", qkey},
     {"no-receive", no_receive},
     {NULL, NULL},
