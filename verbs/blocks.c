@@ -11,6 +11,7 @@
 #include "base/align.h"
 #include "base/check.h"
 #include "base/list.h"
+#include "drivers/system/leaks.h"
 
 #define CHUNK_BYTES ((size_t)2 << 20)
 /* Larger ones are pages of their own. */
@@ -97,6 +98,7 @@ static void *map_chunk(void)
     }
     munmap(memory + before + CHUNK_BYTES, CHUNK_BYTES - before);
     madvise(memory + before, CHUNK_BYTES, MADV_HUGEPAGE);
+    leaks_look_here(memory + before, CHUNK_BYTES);
     return memory + before;
 }
 
@@ -157,6 +159,7 @@ static void give_to_chunk(struct chunk *chunk, void *block)
     const bool alone = size->chunks.next == &chunk->node && size->chunks.previous == &chunk->node;
     if (chunk->used == 0 && !alone) {
         list_remove(&chunk->node);
+        leaks_look_no_more(chunk, CHUNK_BYTES);
         munmap(chunk, CHUNK_BYTES);
     }
 }

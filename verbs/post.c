@@ -140,6 +140,8 @@ static void tell_memory(struct live *live, const struct pd *pd, const struct sge
         }
         if (lands) {
             initialised((const void *)(uintptr_t)segment.address, segment.bytes);
+        } else {
+            undefined_judge(&segment);
         }
         poison_judge(&segment, 1, lands, "a request that is posted to", qpn);
     }
@@ -148,6 +150,9 @@ static void tell_memory(struct live *live, const struct pd *pd, const struct sge
 void post_tell_send(struct live *live, const struct qp *qp, enum work_kind kind, bool is_inline,
                     const struct sge *sges, uint32_t count)
 {
+    for (uint32_t i = 0; is_inline && i < count; i++) {
+        undefined_judge(&(struct segment){.address = sges[i].address, .bytes = sges[i].bytes});
+    }
     if (!is_inline) {
         tell_memory(live, qp_pd(qp), sges, count, work_kind_in(work_kinds(WORK_BRINGS_DATA), kind),
                     qp_number(qp));

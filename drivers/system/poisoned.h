@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * poisoned - programs that AddressSanitizer watches: memory that is not theirs.
+ * poisoned - programs that AddressSanitizer, MemorySanitizer or memcheck watches: memory that is
+ * not theirs, and bytes that were never written.
  *
- * Purpose    AddressSanitizer checks the program's own code, and sees nothing of what a NIC does.
- *            So its NIC asks it for each range that it reads or writes for the program, or that the
- *            program gives it: freed memory and bytes behind an allocation are reported as any
- *            other access is, with the stacks of the allocation and of the free.
+ * Purpose    They check the program's own code, and see nothing of what a NIC does. So its NIC asks
+ *            them for each range that it reads or writes for the program, or that the program gives
+ *            it: freed memory and bytes behind an allocation are reported as any other access is,
+ *            with the stacks of the allocation and of the free; and bytes that are to be sent and
+ *            have no value.
  * Inputs     A range of the program's memory.
- * Outputs    AddressSanitizer's report, which ends the process unless its options say otherwise.
+ * Outputs    Their report, which ends the process unless their options say otherwise.
  * Threads    Any.
  * Time       In other programs each of these is a test of a flag that never changes.
- * Source     <sanitizer/asan_interface.h>.
+ * Source     <sanitizer/asan_interface.h>, <sanitizer/msan_interface.h>, memcheck.h.
  */
 #ifndef DRIVERS_POISONED_H
 #define DRIVERS_POISONED_H
@@ -32,12 +34,15 @@ static ALWAYS_INLINE bool memory_is_watched(void)
 /* Finds out whether one does, before the program can post anything. */
 void memory_begin_watch(void);
 
-/* Does AddressSanitizer watch the program? */
+/* Does AddressSanitizer or memcheck watch the program? */
 bool poison_is_noted(void);
 
 /* The NIC reads, or writes, these segments now or later: `why` says for whom, as words before the
  * number of the queue pair. */
 void poison_judge(const struct segment *segments, uint32_t count, bool writes, const char *why,
                   uint32_t qpn);
+
+/* The program wants these bytes to be sent. */
+void undefined_judge(const struct segment *segment);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * poison - a program that lets its NIC use memory that is not the program's: AddressSanitizer says
- * so, and of the right twin it says nothing.
+ * poison - a program that lets its NIC use memory that is not the program's, or send bytes that it
+ * never wrote: AddressSanitizer, memcheck or MemorySanitizer says so, not of the right twin.
  *
  * Usage: poison MISTAKE [right], under `nonic run`
  */
@@ -105,6 +105,17 @@ static void inlined(void)
     EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
 }
 
+/* It sends bytes that it never wrote. */
+static void undefined(uint32_t flags)
+{
+    char *memory = malloc(BYTES);
+    struct ibv_mr *mr = ibv_reg_mr(a.pd, memory, BYTES, 0);
+    EXPECT(mr != NULL);
+    memset(memory, 1, is_right ? BYTES : BYTES / 2);
+    post_send(IBV_WR_RDMA_WRITE, memory, mr, flags);
+    EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
     EXPECT(argc >= 2);
@@ -136,6 +147,8 @@ int main(int argc, char **argv)
         in_flight();
     } else if (strcmp(mistake, "written") == 0) {
         written();
+    } else if (strncmp(mistake, "undefined", 9) == 0) {
+        undefined(strcmp(mistake, "undefined-inline") == 0 ? IBV_SEND_INLINE : 0);
     } else {
         inlined();
     }

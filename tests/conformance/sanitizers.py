@@ -35,8 +35,14 @@ POISONS = {'write': ('heap-use-after-free', 'READ'), 'read': ('heap-use-after-fr
            'beyond': ('heap-buffer-overflow', 'WRITE'), 'in-flight': ('heap-use-after-free', 'READ'),
            'written': ('heap-use-after-free', 'WRITE'), 'inline': ('heap-use-after-free', 'READ')}
 
+# Bytes that are sent and have no value: MemorySanitizer and memcheck; memcheck says of the programs above:
+UNDEFINED = 'undefined', 'undefined-inline'
+CHECKED = {'write': 'Unaddressable byte(s)', 'in-flight': 'Unaddressable byte(s)', 'written': 'Unaddressable byte(s)',
+           **{mistake: 'Uninitialised byte(s)' for mistake in UNDEFINED}}
+
 # Races of a program with its NIC (races.c).
-RACES = 'sent', 'received', 'read', 'order', 'unsignaled', 'inlined', 'written', 'written-before', 'withdrawn', 'threads'
+RACES = 'sent', 'received', 'read', 'order', 'unsignaled', 'inlined', 'written', 'written-before', 'withdrawn', 'threads', \
+    'filled', 'told'
 
 SANITIZERS = 'address', 'thread', 'undefined'
 
@@ -107,11 +113,50 @@ def race(compiler, mistake, wire):
             raise Failure(right)
 
 
-def valgrind(wire):
+def undefined(mistake, wire):
+    with tempfile.TemporaryDirectory() as directory:
+        program = build('clang', 'memory', os.path.join(harness.ROOT, 'tests', 'conformance', 'poison.c'), directory)
+        process = harness.start([program, mistake], wire)
+        said = harness.finish(process, 60)
+        if process.returncode == 0 or 'use-of-uninitialized-value' not in said and 'Uninitialized bytes' not in said:
+            raise Failure(f'{process.returncode}: {said}')
+        alone([program, mistake, 'right'], wire)
+
+
+VALGRIND = 'valgrind', '-q', '--error-exitcode=9'
+
+
+def needs_valgrind():
     if shutil.which('valgrind') is None:
         raise Skipped('valgrind is not there')
-    # It does not see what other processes write into our memory, and takes that for undefined.
-    is_right('gcc', None, wire, 'valgrind', '-q', '--error-exitcode=9', '--undef-value-errors=no')
+
+
+def valgrind(wire):
+    needs_valgrind()
+    is_right('gcc', None, wire, *VALGRIND)
+
+
+def valgrind_finds(mistake, wire):
+    needs_valgrind()
+    with tempfile.TemporaryDirectory() as directory:
+        program = build('gcc', None, os.path.join(harness.ROOT, 'tests', 'conformance', 'poison.c'), directory)
+        process = harness.start([*VALGRIND, program, mistake], wire)
+        said = harness.finish(process, 120)
+        if process.returncode != 9 or CHECKED[mistake] not in said:
+            raise Failure(f'{process.returncode}: {said}')
+        alone([*VALGRIND, program, mistake, 'right'], wire)
+
+
+def leaks(compiler, wire):
+    """LeakSanitizer finds pointers that only requests have, and what nobody has."""
+    with tempfile.TemporaryDirectory() as directory:
+        program = build(compiler, 'address', os.path.join(harness.ROOT, 'tests', 'conformance', 'kept.c'), directory)
+        words = 'env', 'ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=1', program
+        alone(words, wire)
+        process = harness.start([*words, 'leak'], wire)
+        said = harness.finish(process, 60)
+        if 'SUMMARY: AddressSanitizer: 777 byte(s) leaked' not in said:
+            raise Failure(f'{process.returncode}: {said}')
 
 
 def tests():
@@ -135,4 +180,10 @@ def tests():
                      smoke=(wire, compiler) == ('shm', 'gcc'))
         for program in 'answers', 'landing':
             test(f'{wire}: {program}: each byte, by clang with -fsanitize=memory', is_believed, program, wire)
+        for mistake in UNDEFINED:
+            test(f'{wire}: bytes without a value are sent, by clang: {mistake}', undefined, mistake, wire)
+        for compiler in 'gcc', 'clang':
+            test(f'{wire}: pointers in requests are no leaks, by {compiler}', leaks, compiler, wire)
         test(f'{wire}: a right program under valgrind', valgrind, wire)
+        for mistake in CHECKED:
+            test(f'{wire}: under valgrind: {mistake}', valgrind_finds, mistake, wire, smoke=(wire, mistake) == ('shm', 'undefined'))
