@@ -9,8 +9,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 int command_run(int argc, char **argv);
+/* The seed that `nonic run --odd` has without one; 0: it is drawn. */
+extern uint64_t run_seed;
 int command_info(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_bench(int argc, char **argv);

@@ -59,8 +59,8 @@ static void print_help(void)
         "  --tick MICROSECONDS    how often to look at a thread that makes no calls, in time of "
         "the\n"
         "                         machine: the same run (default: 1000)\n"
-        "  --wire, --transport, --device, --paths, --capture, --fault, --strict, --stats\n"
-        "                         as for 'nonic run'\n"
+        "  --wire, --transport, --device, --paths, --capture, --fault, --strict, --check, --odd,\n"
+        "  --stats                as for 'nonic run'\n"
         "  --help                 print this\n\n"
         "Exit status: the program's; 3: what may differ next time was met; 4: nobody could go on;\n"
         "5: the time of --until was over. With --seeds: 1 if a run failed.\n\n"
@@ -179,6 +179,8 @@ static int parse_options(int argc, char **argv, struct repeat *repeat)
                                             {"capture", required_argument, NULL, 1000},
                                             {"fault", required_argument, NULL, 1000},
                                             {"strict", no_argument, NULL, 1000},
+                                            {"check", optional_argument, NULL, 1000},
+                                            {"odd", optional_argument, NULL, 1000},
                                             {"stats", no_argument, NULL, 1000},
                                             {NULL, 0, NULL, 0}};
     int option, index;

@@ -60,6 +60,7 @@ static int start(void *context)
         setenv("LD_BIND_NOW", "1", 1);
     }
     optind = 0;
+    run_seed = inside->options.seed + 1;
     return command_run(inside->repeat->argc, inside->repeat->argv);
 }
 

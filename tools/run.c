@@ -208,15 +208,19 @@ static void tell_library(const struct setting *settings)
     }
 }
 
+uint64_t run_seed;
+
 /* The words of --odd, behind a seed: people can give it again if they gave none. */
 static const char *with_seed(const char *words)
 {
     static char text[256];
-    uint32_t seed = 0;
+    uint32_t seed = (uint32_t)run_seed;
     if (words != NULL && words[0] >= '0' && words[0] <= '9') {
         return words;
     }
-    (void)!getrandom(&seed, sizeof(seed), 0);
+    if (seed == 0) {
+        (void)!getrandom(&seed, sizeof(seed), 0);
+    }
     snprintf(text, sizeof(text), "%u%s%s", (unsigned)seed, words == NULL ? "" : ",",
              words == NULL ? "" : words);
     fprintf(stderr, "nonic: --odd=%s makes the same decisions again\n", text);

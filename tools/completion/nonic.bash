@@ -11,7 +11,7 @@ _nonic_options() {
     repeat) echo --seed=number --seeds=word --until-failure --fails-if=word --jobs=number --until=word \
         --without=jitter,hold,ties --shrink --holds=word -o=directory --output=directory --memory --every-call --tick=number \
         --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
-        --fault=fault --strict --stats --help ;;
+        --fault=fault --strict --check --odd --stats --help ;;
     replay) echo --gdb=word --help ;;
     info) echo --json --wire=auto,udp,shm --device=interface --paths=number --help ;;
     stat) echo --json --all --connections --hang --watch=number --help ;;
