@@ -494,5 +494,6 @@ void *live_thread(void *argument)
     if (live->shm != NULL) {
         shm_port_disown(live->shm);
     }
+    race_leave();
     return NULL;
 }

@@ -38,7 +38,7 @@ bool race_is_noted(void);
 
 /* From here to race_leave nothing that the thread does orders it with others, or touches the
  * program's memory: nonic's locks are no locks of the program. Pairs may be nested. A thread of
- * nonic's own never leaves. */
+ * nonic's own leaves when it ends. */
 void race_enter(void);
 void race_leave(void);
 

@@ -6,6 +6,7 @@
  * Usage: races MISTAKE [right], under `nonic run`
  */
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include "tests/hostile/victim.h"
 
@@ -171,6 +172,62 @@ static void threads(void)
     pthread_join(other, NULL);
 }
 
+/* It fills memory that a peer reads, when it has been read. */
+static void filled(void)
+{
+    if (is_right) {
+        b.memory[3] = 1;
+    }
+    post(IBV_WR_RDMA_READ, a.memory, IBV_SEND_SIGNALED);
+    if (!is_right) {
+        usleep(100000); /* Longer than nonic's thread waits for the program to look. */
+        b.memory[3] = 1;
+    }
+    EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+}
+
+static void say(int end)
+{
+    EXPECT(send(end, "", 1, 0) == 1);
+}
+
+static void hear(int end)
+{
+    char byte;
+    EXPECT(recv(end, &byte, 1, 0) == 1);
+}
+
+/* The same, and a process that reads it is told so by a socket. */
+static void told(void)
+{
+    int ends[2];
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    const bool reads = fork() == 0;
+    const int end = ends[reads];
+    victim_open(&a);
+    of_a = victim_address(&a);
+    EXPECT(send(end, &of_a, sizeof(of_a), 0) == sizeof(of_a));
+    EXPECT(recv(end, &of_b, sizeof(of_b), MSG_WAITALL) == sizeof(of_b));
+    victim_connect(a.qp, &of_b, 14, 7);
+    say(end);
+    hear(end);
+    if (reads) {
+        hear(end);
+        post(IBV_WR_RDMA_READ, a.memory, IBV_SEND_SIGNALED);
+        EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+        say(end);
+        _exit(0);
+    }
+    if (is_right) {
+        a.memory[3] = 1;
+    }
+    say(end);
+    if (!is_right) {
+        a.memory[3] = 1;
+    }
+    hear(end);
+}
+
 static const struct {
     const char *name;
     void (*make)(void);
@@ -185,6 +242,7 @@ static const struct {
     {"written-before", written_before},
     {"withdrawn", withdrawn},
     {"threads", threads},
+    {"filled", filled},
 };
 
 /* A queue pair that can send inline, in place of the victim's. */
@@ -206,6 +264,11 @@ int main(int argc, char **argv)
 {
     EXPECT(argc >= 2);
     is_right = argc == 3;
+    if (strcmp(argv[1], "told") == 0) {
+        told();
+        printf("done\n");
+        return 0;
+    }
     victim_open(&a);
     victim_open(&b);
     a.qp = inline_qp(&a);
@@ -219,6 +282,5 @@ int main(int argc, char **argv)
         }
     }
     printf("done\n");
-    fflush(stdout);
-    _exit(0);
+    return 0; /* nonic's thread ends before the process does. */
 }
