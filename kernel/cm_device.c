@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "drivers/system/descriptor.h"
+#include "drivers/system/raced.h"
 #include "drivers/system/system.h"
 #include "kernel/cm_internal.h"
 
@@ -365,8 +366,14 @@ void cm_device_in_child(void)
 
 /* -- Commands -----------------------------------------------------------------------------------*/
 
+/* The word that orders all that a thread did before a command before all that follows an event, for
+ * ThreadSanitizer: a message may have come from this process. */
+static const char commanded;
+
 static int execute(struct cm_file *file, uint32_t number, struct cm_command *command)
 {
+    race_enter();
+    race_release(&commanded);
     live_lock(file->live);
     live_now(file->live);
     int failure = ENOMEM;
@@ -381,6 +388,10 @@ static int execute(struct cm_file *file, uint32_t number, struct cm_command *com
         INVARIANTS(file_check(file));
     }
     live_unlock(file->live);
+    if (failure == 0 && number == RDMA_USER_CM_CMD_GET_EVENT) {
+        race_acquire(&commanded);
+    }
+    race_leave();
     return failure;
 }
 

@@ -5,6 +5,8 @@
  *
  * Usage: races MISTAKE [right], under `nonic run`
  */
+#include <dlfcn.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
@@ -186,6 +188,53 @@ static void filled(void)
     EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
 }
 
+static struct {
+    void *(*create_event_channel)(void);
+    int (*create_id)(void *channel, void **id, void *context, int space);
+    int (*resolve_addr)(void *id, struct sockaddr *from, struct sockaddr *to, int wait_ms);
+    int (*get_cm_event)(void *channel, void **event);
+} rdma;
+static void *channel;
+
+static void *hear_event(void *nothing)
+{
+    void *event;
+    (void)nothing;
+    EXPECT(rdma.get_cm_event(channel, &event) == 0);
+    EXPECT(shared == 7 || !is_right);
+    return NULL;
+}
+
+/* A thread hears of what another one has begun, by an event of rdma_cm: it is behind what that one
+ * did before. */
+static void announced(void)
+{
+    enum {
+        TCP_SPACE = 0x0106
+    };
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons(7), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    void *library = dlopen("librdmacm.so.1", RTLD_NOW), *id;
+    pthread_t other;
+    EXPECT(library != NULL);
+    *(void **)&rdma.create_event_channel = dlsym(library, "rdma_create_event_channel");
+    *(void **)&rdma.create_id = dlsym(library, "rdma_create_id");
+    *(void **)&rdma.resolve_addr = dlsym(library, "rdma_resolve_addr");
+    *(void **)&rdma.get_cm_event = dlsym(library, "rdma_get_cm_event");
+    EXPECT((channel = rdma.create_event_channel()) != NULL);
+    EXPECT(rdma.create_id(channel, &id, NULL, TCP_SPACE) == 0);
+    EXPECT(pthread_create(&other, NULL, hear_event, NULL) == 0);
+    if (is_right) {
+        shared = 7;
+    }
+    EXPECT(rdma.resolve_addr(id, NULL, (struct sockaddr *)&to, 1000) == 0);
+    if (!is_right) {
+        usleep(100000);
+        shared = 7;
+    }
+    pthread_join(other, NULL);
+}
+
 static void say(int end)
 {
     EXPECT(send(end, "", 1, 0) == 1);
@@ -243,6 +292,7 @@ static const struct {
     {"withdrawn", withdrawn},
     {"threads", threads},
     {"filled", filled},
+    {"announced", announced},
 };
 
 /* A queue pair that can send inline, in place of the victim's. */
