@@ -21,10 +21,11 @@ static void *(*next_realloc)(void *memory, size_t bytes);
 static int (*next_munmap)(void *memory, size_t bytes);
 
 /* The functions that would be called without us. The loader may free something meanwhile, which is
- * lost then. */
+ * lost then. (The only thread does this. It has no variable of its own: before sanitizers have
+ * begun, threads cannot reach theirs.) */
 __attribute__((constructor)) static void find_next(void)
 {
-    static _Thread_local int finding;
+    static int finding;
     if (finding++ == 0) {
         void **const next[] = {(void **)&next_free, (void **)&next_realloc, (void **)&next_munmap};
         const char *const names[] = {"free", "realloc", "munmap"};
