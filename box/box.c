@@ -58,6 +58,20 @@ static bool copy_vdso(const char *path)
     return done;
 }
 
+/* The next tick of the clock that gives files their times. A file that was made or changed before,
+ * if only a moment ago, has an earlier time. */
+static struct timespec next_file_time(void)
+{
+    const struct timespec pause = {.tv_nsec = 200000};
+    struct timespec begin, now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &begin);
+    do {
+        nanosleep(&pause, NULL);
+        clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    } while (now.tv_sec == begin.tv_sec && now.tv_nsec == begin.tv_nsec);
+    return now;
+}
+
 static void draw_seeds(struct box *box)
 {
     const uint64_t seed = box->options.seed;
@@ -241,7 +255,7 @@ void box_run(const struct box_options *options, int (*start)(void *), void *cont
     *result = (struct box_result){0};
     box.options = *options;
     box.result = result;
-    box.started = time(NULL);
+    box.started = next_file_time();
     if (!make_page(&box) || !copy_vdso(options->vdso)) {
         fail(&box, "the page that programs share with the box");
         return;

@@ -35,9 +35,11 @@ ENTER(enter_getrandom)
 }
 
 /* Files that were not there before the run have numbers and times of this moment. */
-static bool is_of_this_run(const struct box *box, mode_t mode, time_t changed)
+static bool is_of_this_run(const struct box *box, mode_t mode, int64_t seconds, int64_t ns)
 {
-    return (!S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode)) || changed >= box->started;
+    const struct timespec *started = &box->started;
+    return (!S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode)) || seconds > started->tv_sec ||
+           (seconds == started->tv_sec && ns >= started->tv_nsec);
 }
 
 LEAVE(leave_stat)
@@ -48,7 +50,7 @@ LEAVE(leave_stat)
     if (*result != 0 || !tracee_read(thread->id, to, &status, sizeof(status))) {
         return CALL_ANSWERED;
     }
-    if (is_of_this_run(box, status.st_mode, status.st_ctim.tv_sec)) {
+    if (is_of_this_run(box, status.st_mode, status.st_ctim.tv_sec, status.st_ctim.tv_nsec)) {
         const struct timespec begin = {(time_t)(BOX_REALTIME_NS / 1000000000), 0};
         status.st_ino = FIRST_INODE + number_of(&box->inodes, status.st_dev, status.st_ino);
         status.st_dev = 1;
@@ -71,7 +73,7 @@ LEAVE(leave_statx)
     if (*result != 0 || !tracee_read(thread->id, to, &status, sizeof(status))) {
         return CALL_ANSWERED;
     }
-    if (is_of_this_run(box, status.stx_mode, status.stx_ctime.tv_sec)) {
+    if (is_of_this_run(box, status.stx_mode, status.stx_ctime.tv_sec, status.stx_ctime.tv_nsec)) {
         const struct statx_timestamp begin = {.tv_sec = (int64_t)(BOX_REALTIME_NS / 1000000000)};
         status.stx_ino =
             FIRST_INODE + number_of(&box->inodes,

@@ -192,7 +192,8 @@ struct box {
         int status;
     } early[64]; /* stops of threads that nobody knows yet */
     int earlies;
-    long started; /* seconds of the machine's clock: what is younger was made in the run */
+    /* of the kernel's clock for files: what is as old or younger was made in the run */
+    struct timespec started;
 };
 
 static inline unsigned tick_us(const struct box *box)
