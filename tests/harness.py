@@ -166,7 +166,7 @@ KNOWN = (
     ('.*', 'nonic run --|a race with|memory that is not|bytes without|under valgrind', 'mistakes that the test makes'),
     # Mistakes of programs: docs/found.md.
     ('events-overacked', '/fio', 'it acknowledges completions'),
-    ('send-changed', r'/ib_\w+\+', 'perftest -R sends from the buffer of a receive'),
+    ('send-changed', r'( -R| meet ).*/ib_\w+\+', 'perftest -R sends from the buffer of a receive'),
     ('address', '/qperf|udpong', 'they give no GRH'),
     ('address', '/rping', 'it gives a GID of its own that is of another family'),
 )

@@ -57,11 +57,11 @@ static void print_help(void)
         "json,\n"
         "                         a rule to leave out (-RULE), and to leave places out "
         "(except=FILE)\n"
-        "  --odd[=SEED][,WORDS]   do what the documents allow and devices seldom do, the same for "
+        "  --odd[=SEED,WORDS]     do what the documents allow and devices seldom do, the same for "
         "the\n"
-        "                         same seed; WORDS, with commas: fields, events, sizes, late, "
-        "pieces,\n"
-        "                         order, grh, mtu, changes; or all but these (-WORD)\n"
+        "                         same SEED, a number; WORDS, with commas: fields, events, sizes,\n"
+        "                         late, pieces, order, grh, mtu, changes; or all but these "
+        "(-WORD)\n"
         "  --stats                print the NIC's counters when the program ends\n"
         "  --help                 print this\n\n"
         "Programs that are linked statically, built for another C library than glibc, or gain\n"
@@ -210,7 +210,7 @@ static void tell_library(const struct setting *settings)
 
 uint64_t run_seed;
 
-/* The words of --odd, behind a seed: people can give it again if they gave none. */
+/* The words of --odd, behind a seed that is drawn if people gave none. */
 static const char *with_seed(const char *words)
 {
     static char text[256];
@@ -223,7 +223,6 @@ static const char *with_seed(const char *words)
     }
     snprintf(text, sizeof(text), "%u%s%s", (unsigned)seed, words == NULL ? "" : ",",
              words == NULL ? "" : words);
-    fprintf(stderr, "nonic: --odd=%s makes the same decisions again\n", text);
     return text;
 }
 
@@ -246,7 +245,7 @@ int command_run(int argc, char **argv)
                                  {'f', "NONIC_FAULT", NULL},  {'c', "NONIC_CAPTURE", NULL},
                                  {'S', "NONIC_STRICT", NULL}, {'o', "NONIC_ODD", NULL},
                                  {'s', "NONIC_STATS", NULL},  {0, NULL, NULL}};
-    const char *check = NULL;
+    const char *check = NULL, *odd = NULL; /* The latter: with a seed that was drawn. */
     int option;
     while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
         struct setting *setting = find_setting(settings, option);
@@ -265,6 +264,7 @@ int command_run(int argc, char **argv)
             return EXIT_USAGE;
         }
         setting->value = option == 'o' ? with_seed(optarg) : optarg != NULL ? optarg : "1";
+        odd = option == 'o' && setting->value != optarg ? setting->value : odd;
     }
     if (optind == argc) {
         fprintf(stderr,
@@ -277,6 +277,9 @@ int command_run(int argc, char **argv)
     if (!live_config_from_environment(&config, error, sizeof(error))) {
         fprintf(stderr, "nonic: %s\n", error);
         return EXIT_USAGE;
+    }
+    if (odd != NULL) {
+        fprintf(stderr, "nonic: --odd=%s makes the same decisions again\n", odd);
     }
     return check == NULL ? run_program(argv + optind)
                          : run_checked(check, argc - optind, argv + optind);
