@@ -96,6 +96,14 @@ enum checker_level {
     RULE(ACK_EACH, "ack-each", ADVICE,                                                             \
          "count events, and acknowledge several of them in one call",                              \
          "ibv_get_cq_event(3), notes: each call takes a mutex")                                    \
+    RULE(ONE_THREAD, "one-thread", ERROR,                                                          \
+         "take a lock around calls that two threads make of the object, or make it without that "  \
+         "promise",                                                                                \
+         "ibv_alloc_td(3); ibv_create_cq_ex(3), IBV_CREATE_CQ_ATTR_SINGLE_THREADED")               \
+    RULE(INHERITED, "inherited", ERROR,                                                            \
+         "open the device in the child, and make its objects there",                               \
+         "ibv_fork_init(3); rdma-core: queues of mlx4, mlx5 and others are not in the child's "    \
+         "memory (ibv_dontfork_range)")                                                            \
     /* Packets that the NIC has counted (checker/objects.c). */                                    \
     RULE(RNR_SEEN, "rnr-seen", LUCK,                                                               \
          "let the peer post its receives before this side sends",                                  \

@@ -68,7 +68,7 @@ static void take_back_sends(struct checker *checker, const struct verbs_qp *qp,
 
 int checked_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-    struct checker *checker = checking_enter();
+    struct checker *checker = checking_enter_queue(qp->context, &qp_of(qp)->sole, qp->qp_num);
     const uint32_t place = CALLER();
     const uint32_t told = tell_sends(checker, qp, wr, place);
     const int reason = live_is_strict(live_of(qp->context)) ? post_send_strictly(qp, wr, bad)
@@ -77,7 +77,7 @@ int checked_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send
         const uint32_t done = position_of(wr, *bad);
         take_back_sends(checker, qp_of(qp), *bad, told > done ? told - done : 0, reason);
     }
-    checking_leave();
+    checking_leave_queue(&qp_of(qp)->sole);
     return reason;
 }
 
@@ -111,7 +111,7 @@ static uint32_t receive_position(const struct ibv_recv_wr *wr, const struct ibv_
 
 int checked_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-    struct checker *checker = checking_enter();
+    struct checker *checker = checking_enter_queue(qp->context, &qp_of(qp)->sole, qp->qp_num);
     const uint32_t place = CALLER();
     const bool own = qp->srq == NULL;
     const uint32_t told = own ? tell_receives(checker, qp->qp_num, 0, wr, place) : 0;
@@ -123,13 +123,13 @@ int checked_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv
         checker_receive_refused(checker, qp->qp_num, qp_state_of(qp_of(qp)->core),
                                 (uint32_t)(*bad)->num_sge, status_of(reason));
     }
-    checking_leave();
+    checking_leave_queue(&qp_of(qp)->sole);
     return reason;
 }
 
 int checked_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-    struct checker *checker = checking_enter();
+    struct checker *checker = checking_enter_queue(srq->context, &srq_of(srq)->sole, 0);
     const uint32_t place = CALLER();
     const uint32_t number = checking_srq_number(srq_of(srq));
     const uint32_t told = tell_receives(checker, 0, number, wr, place);
@@ -139,6 +139,6 @@ int checked_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ib
         checker_unreceive(checker, 0, number, told > done ? told - done : 0);
         checker_receive_refused(checker, 0, QP_INIT, (uint32_t)(*bad)->num_sge, status_of(reason));
     }
-    checking_leave();
+    checking_leave_queue(&srq_of(srq)->sole);
     return reason;
 }

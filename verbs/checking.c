@@ -226,6 +226,28 @@ void checking_leave(void)
     race_leave();
 }
 
+struct checker *checking_enter_queue(struct ibv_context *context, struct sole *sole, uint32_t qpn)
+{
+    const bool others = sole->promised && atomic_exchange(&sole->in_use, true);
+    struct checker *checker = checking_enter();
+    if (others) {
+        checker_tell(checker, CHECKER_ONE_THREAD, qpn,
+                     "two threads are in calls of it at the same time, and it was made for one: "
+                     "with a thread domain, or IBV_CREATE_CQ_ATTR_SINGLE_THREADED");
+    }
+    if (live_is_inherited(live_of(context))) {
+        checker_tell(checker, CHECKER_INHERITED, qpn,
+                     "a child of fork uses it, and it is the parent's: nothing comes of the call");
+    }
+    return checker;
+}
+
+void checking_leave_queue(struct sole *sole)
+{
+    atomic_store(&sole->in_use, false);
+    checking_leave();
+}
+
 /* -- Hooks --------------------------------------------------------------------------------------*/
 
 static uint32_t number_of(const struct ibv_cq *cq)
@@ -385,18 +407,19 @@ void checking_cq_ends(const struct verbs_cq *cq)
 
 /* -- Requests and completions -------------------------------------------------------------------*/
 
-void checking_before_sends(const struct verbs_qp *qp, const struct send_request *requests,
-                           uint32_t count, const void *code, const void *stack)
+void checking_before_sends(struct verbs_qp *qp, const struct send_request *requests, uint32_t count,
+                           const void *code, const void *stack)
 {
-    struct checker *checker = checking_enter();
+    struct ibv_qp *ibv = &qp->ex.qp_base;
+    struct checker *checker = checking_enter_queue(ibv->context, &qp->sole, ibv->qp_num);
     const uint32_t place = findings_place(code, stack);
     for (uint32_t i = 0; i < count; i++) {
-        checker_send(checker, qp->ex.qp_base.qp_num, &requests[i], place);
+        checker_send(checker, ibv->qp_num, &requests[i], place);
     }
 }
 
-void checking_after_sends(const struct verbs_qp *qp, const struct send_request *requests,
-                          uint32_t count, int reason)
+void checking_after_sends(struct verbs_qp *qp, const struct send_request *requests, uint32_t count,
+                          int reason)
 {
     struct checker *checker = state.checker;
     if (reason != 0 && count > 0) {
@@ -404,7 +427,7 @@ void checking_after_sends(const struct verbs_qp *qp, const struct send_request *
         checker_send_refused(checker, qp->ex.qp_base.qp_num, qp_state_of(qp->core), &requests[0],
                              reason == ENOMEM ? STATUS_FULL : STATUS_INVALID);
     }
-    checking_leave();
+    checking_leave_queue(&qp->sole);
 }
 
 void checking_polled(struct checker *checker, const struct completion *completion)
@@ -413,15 +436,14 @@ void checking_polled(struct checker *checker, const struct completion *completio
     checker_polled(checker, completion);
 }
 
-int checking_poll(struct ibv_cq_ex *ex, int (*poll)(struct ibv_cq_ex *ex),
-                  const struct completion *current)
+int checking_poll(struct verbs_cq *cq, int (*poll)(struct ibv_cq_ex *ex))
 {
-    struct checker *checker = checking_enter();
-    const int reason = poll(ex);
+    struct checker *checker = checking_enter_queue(cq->ex.context, &cq->sole, 0);
+    const int reason = poll(&cq->ex);
     if (reason == 0) {
-        checking_polled(checker, current);
+        checking_polled(checker, &cq->current);
     }
-    checking_leave();
+    checking_leave_queue(&cq->sole);
     return reason;
 }
 

@@ -33,6 +33,10 @@ void checking_in_child(void);
 
 /* Takes the checker for a call; nobody else comes in between. */
 struct checker *checking_enter(void);
+/* The same for a call of a queue pair or another queue, which goes on until checking_leave_queue:
+ * it may not be another process's, nor that of another thread (`sole`). */
+struct checker *checking_enter_queue(struct ibv_context *context, struct sole *sole, uint32_t qpn);
+void checking_leave_queue(struct sole *sole);
 /* Writes what was found into the report. */
 void checking_leave(void);
 
@@ -70,19 +74,18 @@ void checking_cq_ends(const struct verbs_cq *cq);
 
 /* In the checker: a completion was taken. */
 void checking_polled(struct checker *checker, const struct completion *completion);
-/* `poll` fills *current. */
-int checking_poll(struct ibv_cq_ex *ex, int (*poll)(struct ibv_cq_ex *ex),
-                  const struct completion *current);
+/* `poll` fills cq->current. */
+int checking_poll(struct verbs_cq *cq, int (*poll)(struct ibv_cq_ex *ex));
 /* ibv_modify_qp has answered `reason` for a queue pair that was in `before`. */
 void checking_modified(const struct verbs_qp *qp, const struct qp_attributes *attributes,
                        uint32_t mask, enum qp_state before, int reason);
 
 /* Around a call, from `code` with `stack`, that posts these requests: all or none. The first takes
  * the checker, the second gives it back. */
-void checking_before_sends(const struct verbs_qp *qp, const struct send_request *requests,
-                           uint32_t count, const void *code, const void *stack);
-void checking_after_sends(const struct verbs_qp *qp, const struct send_request *requests,
-                          uint32_t count, int reason);
+void checking_before_sends(struct verbs_qp *qp, const struct send_request *requests, uint32_t count,
+                           const void *code, const void *stack);
+void checking_after_sends(struct verbs_qp *qp, const struct send_request *requests, uint32_t count,
+                          int reason);
 
 /* -- In the places of others (checked.c) --------------------------------------------------------*/
 

@@ -87,6 +87,7 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
     cq->ring = ring;
     cq->memory = memory;
     cq->parent = parent;
+    cq->sole.promised = has_thread_domain(parent);
     cq_init(&cq->core, entries, ring);
     list_init(&cq->core.notify);
     list_init(&cq->core.event_link);
@@ -312,7 +313,8 @@ int cq_poll_wc_strictly(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 
 int cq_poll_wc_checked(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 {
-    struct checker *checker = checking_enter();
+    struct sole *sole = &cq_of(ibv)->sole;
+    struct checker *checker = checking_enter_queue(ibv->context, sole, 0);
     const int found = poll_wc(ibv, count, wc, live_is_strict(live_of(ibv->context)));
     for (int i = 0; i < found; i++) {
         const struct completion completion = {.wr_id = wc[i].wr_id,
@@ -325,7 +327,7 @@ int cq_poll_wc_checked(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
     if (found < 0) {
         checker_poll_failed(checker, ibv->handle);
     }
-    checking_leave();
+    checking_leave_queue(sole);
     return found;
 }
 
@@ -420,17 +422,17 @@ static int poll_next(struct ibv_cq_ex *ex)
 
 static int ex_start_poll_checked(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-    return attr->comp_mask != 0 ? EINVAL : checking_poll(ex, poll_first, &ex_of(ex)->current);
+    return attr->comp_mask != 0 ? EINVAL : checking_poll(ex_of(ex), poll_first);
 }
 
 static int ex_next_poll_checked(struct ibv_cq_ex *ex)
 {
-    return checking_poll(ex, poll_next, &ex_of(ex)->current);
+    return checking_poll(ex_of(ex), poll_next);
 }
 
 static int poll_oddly(struct ibv_cq_ex *ex, int (*poll)(struct ibv_cq_ex *ex))
 {
-    const int reason = is_checked() ? checking_poll(ex, poll, &ex_of(ex)->current) : poll(ex);
+    const int reason = is_checked() ? checking_poll(ex_of(ex), poll) : poll(ex);
     if (reason == 0) {
         odd_current(&ex_of(ex)->current);
     }
@@ -544,6 +546,8 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
     if (cq == NULL) {
         return NULL;
     }
+    cq->sole.promised |= (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
+                         (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
     struct ibv_cq_ex *ex = &cq->ex;
     const bool strict = live_is_strict(live_of(context));
     ex->start_poll = strict ? ex_start_poll_strictly : ex_start_poll;

@@ -61,6 +61,12 @@ struct verbs_td {
     uint32_t users;
 };
 
+/* A queue that the program wants to use from one thread at a time. */
+struct sole {
+    bool promised;
+    atomic_bool in_use; /* A thread is in a call of it. Only where the program is checked. */
+};
+
 /* The parts of an object that programs may want to have in memory of their own. */
 enum memory_kind {
     MEMORY_QP,
@@ -137,6 +143,7 @@ struct verbs_cq {
     struct completion *ring;
     struct memory memory; /* The memory of the ring. */
     struct ibv_pd *parent;
+    struct sole sole;
     uint32_t comp_events_delivered, async_events_delivered;
     /* Under the channel's mutex: */
     struct list waiting; /* In the channel, ... */
@@ -151,6 +158,7 @@ struct verbs_srq {
     void *slots;
     struct memory memory; /* The memory of the slots. */
     uint32_t async_events_delivered;
+    struct sole sole;
 };
 
 struct builder;
@@ -165,6 +173,7 @@ struct verbs_qp {
     struct memory memory; /* The memory of the block. */
     uint32_t async_events_delivered;
     bool extended; /* Made with send_ops_flags. */
+    struct sole sole;
     /* Last, because only a queue pair that was made with send_ops_flags has all of it: others end
      * with its first member, struct ibv_qp. Its second member is at the end of the first. */
     union {
@@ -187,6 +196,11 @@ static inline struct verbs_pd *pd_of(struct ibv_pd *pd)
 static inline struct pd *pd_core(struct ibv_pd *pd)
 {
     return pd_of(pd)->core;
+}
+
+static inline bool has_thread_domain(struct ibv_pd *pd)
+{
+    return pd != NULL && pd_of(pd)->td != NULL;
 }
 
 static inline struct verbs_td *td_of(struct ibv_td *td)

@@ -119,6 +119,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
     srq->ibv.context = pd->context;
     srq->ibv.srq_context = srq_context;
     srq->ibv.pd = pd;
+    srq->sole.promised = has_thread_domain(pd);
     live_lock(live);
     const int reason = create_core(live, pd, attr, xrc, srq);
     live_unlock(live);

@@ -266,7 +266,12 @@ static int inherited(void)
 int main(int argc, char **argv)
 {
     EXPECT(argc == 2);
-    return strcmp(argv[1], "ghost") == 0  ? ghost()
-           : strcmp(argv[1], "anew") == 0 ? anew()
-                                          : inherited();
+    if (strcmp(argv[1], "ghost") == 0) {
+        return ghost();
+    }
+    if (strcmp(argv[1], "anew") == 0) {
+        return anew();
+    }
+    EXPECT(strcmp(argv[1], "inherited") == 0);
+    return inherited();
 }

@@ -2,6 +2,8 @@
  *
  * objects - mistakes with queue pairs and other objects.
  */
+#include <sys/wait.h>
+
 #include "tests/zoo/zoo.h"
 
 static int to_init(struct ibv_qp *qp, int mask)
@@ -141,6 +143,24 @@ static void address(bool right)
     EXPECT(ibv_destroy_ah(ah) == 0);
 }
 
+/* A child of fork posts to a queue pair of its parent's. Drivers of hardware leave the queue out of
+ * the child's memory (ibv_fork_init), so that it ends by SIGSEGV; or both write one queue. */
+static void inherited(bool right)
+{
+    int status;
+    const struct message message = {.opcode = IBV_WR_RDMA_WRITE, .flags = IBV_SEND_SIGNALED};
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!right) {
+            (void)post(message);
+        }
+        _exit(0);
+    }
+    EXPECT(waitpid(child, &status, 0) == child && status == 0);
+    send_one(message);
+    take(a.cq, 1);
+}
+
 const struct mistake object_mistakes[] = {
     {"attributes", attributes},
     {"timeout-zero", timeout_zero},
@@ -149,6 +169,7 @@ const struct mistake object_mistakes[] = {
     {"rnr-endless", rnr_endless},
     {"psn", psn},
     {"busy", busy},
+    {"inherited", inherited},
     {"left-over", left_over},
     {"register-each", register_each},
     {"address", address},

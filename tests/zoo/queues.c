@@ -3,6 +3,7 @@
  * queues - mistakes with slots, completions and events.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "tests/zoo/zoo.h"
 
@@ -328,6 +329,52 @@ static void no_receive(bool right)
     send_to_itself(right, 1);
 }
 
+/* Two threads poll one queue. */
+static struct {
+    struct ibv_cq *cq;
+    bool takes_turns;
+    pthread_mutex_t turn;
+    atomic_bool over;
+} shared = {.turn = PTHREAD_MUTEX_INITIALIZER};
+
+static void *one_thread(void *nothing)
+{
+    struct ibv_wc wc;
+    while (!shared.over) {
+        if (shared.takes_turns) {
+            pthread_mutex_lock(&shared.turn);
+        }
+        (void)!ibv_poll_cq(shared.cq, 1, &wc);
+        if (shared.takes_turns) {
+            pthread_mutex_unlock(&shared.turn);
+        }
+    }
+    return nothing;
+}
+
+/* The queue is made for a single thread, so that hardware's driver takes no lock: two threads get
+ * one completion twice, or lose one. */
+static void two_threads(bool right)
+{
+    struct ibv_cq_init_attr_ex attr = {.cqe = 4,
+                                       .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+                                       .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED};
+    struct ibv_cq_ex *cq = ibv_create_cq_ex(a.context, &attr);
+    pthread_t threads[2];
+    EXPECT(cq != NULL);
+    shared.cq = ibv_cq_ex_to_cq(cq);
+    shared.takes_turns = right;
+    for (int i = 0; i < 2; i++) {
+        EXPECT(pthread_create(&threads[i], NULL, one_thread, NULL) == 0);
+    }
+    usleep(200000);
+    shared.over = true;
+    for (int i = 0; i < 2; i++) {
+        EXPECT(pthread_join(threads[i], NULL) == 0);
+    }
+    EXPECT(ibv_destroy_cq(shared.cq) == 0);
+}
+
 const struct mistake queue_mistakes[] = {
     {"never-signaled", never_signaled},
     {"send-slots", send_slots},
@@ -344,6 +391,7 @@ const struct mistake queue_mistakes[] = {
     {"ack-each", ack_each},
     {"rnr-seen", rnr_seen},
     {"rnr-sent", rnr_seen},
+    {"one-thread", two_threads},
     {"qkey", qkey},
     {"no-receive", no_receive},
     {NULL, NULL},
