@@ -18,6 +18,15 @@
 
 #include "box/files.h"
 
+/* Options that give it to the users of a container, or of a machine. */
+#define CURE_NAMESPACES                                                                            \
+    "a container's engine lets its users make namespaces with --security-opt seccomp=unconfined "  \
+    "(and apparmor=unconfined), a machine with sysctl kernel.unprivileged_userns_clone=1"
+#define CURE_PROC                                                                                  \
+    "a user from whom parts of /proc are hidden gets no new one; a container's engine shows all "  \
+    "of it with "                                                                                  \
+    "--security-opt systempaths=unconfined (Docker), or unmask=ALL (Podman)"
+
 enum {
     NO_WALLS = 125, /* exit status of a child that could not put them up; it says why on the pipe */
 };
@@ -113,7 +122,7 @@ static const char *put_up(const char *const *keep)
         return "folders of its own for temporary files";
     }
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
-        return "an own /proc";
+        return "a /proc of its own: " CURE_PROC;
     }
     if (mount("nonic", FILES_FOLDER, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") != 0) {
         return "files that stand in for the machine's";
@@ -141,11 +150,11 @@ struct inside {
 
 static int first_process(const struct inside *inside)
 {
-    char line[256];
+    char line[512];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const char *failed = put_up(inside->keep);
     if (failed != NULL) {
-        snprintf(line, sizeof(line), "%s: %s", failed, strerror(errno));
+        snprintf(line, sizeof(line), "%s: %s", strerror(errno), failed);
         (void)!write(inside->tell, line, strlen(line));
         return NO_WALLS;
     }
@@ -173,13 +182,13 @@ static void pass_signals_to(pid_t pid)
 
 static int make_namespaces(const struct inside *inside)
 {
-    char line[256];
+    char line[512];
     const uid_t user = geteuid();
     const gid_t group = getegid();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (unshare(CLONE_NEWUSER) != 0 || !map_user(user, group) ||
         unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUTS) != 0) {
-        snprintf(line, sizeof(line), "namespaces: %s", strerror(errno));
+        snprintf(line, sizeof(line), "%s: " CURE_NAMESPACES, strerror(errno));
         (void)!write(inside->tell, line, strlen(line));
         return NO_WALLS;
     }
@@ -198,7 +207,7 @@ int walls_run(const char *const *keep, int (*run)(void *), void *context, char *
               size_t error_bytes)
 {
     int tell[2], status = 0;
-    char said[256] = {0};
+    char said[512] = {0};
     if (pipe2(tell, O_CLOEXEC) != 0) {
         snprintf(error, error_bytes, "no pipe: %s", strerror(errno));
         return -1;
@@ -221,11 +230,8 @@ int walls_run(const char *const *keep, int (*run)(void *), void *context, char *
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
     snprintf(error, error_bytes,
-             "a run in virtual time needs namespaces of its own, and this system gives none (%s). "
-             "A container lets its "
-             "users make them with --cap-add SYS_ADMIN --security-opt apparmor=unconfined, or with "
-             "--security-opt "
-             "seccomp=unconfined; a system with sysctl kernel.unprivileged_userns_clone=1",
+             "a run in virtual time needs namespaces of its own, which this system does not give: "
+             "%s",
              child > 0 ? said : strerror(errno));
     return -1;
 }
