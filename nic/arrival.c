@@ -96,8 +96,8 @@ static bool judge_management(struct nic *nic, const struct roce_packet *packet)
     return packet->deth.qkey == CM_QKEY || nic_drop(nic, COUNTER_drop_wrong_qkey);
 }
 
-enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, struct instant now,
-                               struct nic_move *move)
+static enum nic_arrived on_packet(struct nic *nic, const struct nic_frame *frame,
+                                  struct instant now, struct nic_move *move)
 {
     struct nic_arrival arrival;
     const struct roce_packet *packet = &arrival.packet;
@@ -127,6 +127,18 @@ enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, s
     }
     const bool moves = engine_on_packet(qp, &arrival, now, move);
     INVARIANTS(qp_check_duties(qp));
+    return moves ? NIC_MOVES : NIC_DONE;
+}
+
+enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                               struct nic_move *move)
+{
+    bool moves;
+    INVARIANTS(check_named(nic, frame));
+    if (UNLIKELY(nic->limits.long_way) || !engine_on_plain_frame(nic, frame, now, move, &moves)) {
+        return on_packet(nic, frame, now, move);
+    }
+    INVARIANTS(check_named(nic, frame));
     return moves ? NIC_MOVES : NIC_DONE;
 }
 

@@ -139,6 +139,12 @@ bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct i
         uc_on_packet(qp, arrival, now, move), ud_on_packet(qp, arrival, move));
 }
 
+bool engine_on_plain_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                           struct nic_move *move, bool *moves)
+{
+    return rc_short_on_packet(nic, frame, now, move, moves);
+}
+
 enum nic_arrived engine_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
                                  struct nic_move *move)
 {

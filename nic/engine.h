@@ -57,6 +57,9 @@ void engine_enter_error(struct qp *qp);
 bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                       struct nic_move *move);
 /* A frame of the block transport, for any queue pair. Returns what nic_on_packet returns. */
+/* The short way of nic_on_packet. False: the frame takes the long way. */
+bool engine_on_plain_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                           struct nic_move *move, bool *moves);
 enum nic_arrived engine_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
                                  struct nic_move *move);
 /* A congestion notification for this queue pair, from anybody. */

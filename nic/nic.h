@@ -73,6 +73,7 @@ struct nic_limits {
     struct rc_policy rc;       /* Facts about the world for reliable connections. */
     struct block_limits block; /* All 0: no queue pair ever speaks blocks. */
     struct dcqcn_policy dcqcn; /* How RC and UC heed congestion; all 0: dcqcn_policy_default. */
+    bool long_way;             /* No packet takes a short way: for tests that compare. */
 };
 
 struct nic;

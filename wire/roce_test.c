@@ -21,6 +21,7 @@
 #include "base/bytes.h"
 #include "base/prng.h"
 #include "wire/roce.h"
+#include "wire/roce_plain.h"
 
 /* `headers`: in wire order X XRCETH, D DETH, F FETH, R RETH, C AtomicETH, A AETH, O AtomicAckETH,
  * I ImmDt, K IETH, N reserved bytes of a CNP. `roles`: Q request, P response, F first, L last,
@@ -597,6 +598,48 @@ static void test_pad_for_length(void **state)
     }
 }
 
+/* The short form of a BTH is the general one, of any bytes. */
+static void test_plain(void **state)
+{
+    struct prng prng;
+    (void)state;
+    prng_init(&prng, 47);
+    for (int i = 0; i < 100000; i++) {
+        uint8_t bytes[ROCE_BTH_BYTES], again[ROCE_HEADERS_BYTES_MAX];
+        struct roce_packet packet;
+        struct roce_plain plain;
+        for (size_t at = 0; at < sizeof(bytes); at++) {
+            bytes[at] = (uint8_t)random_bits(&prng, 8);
+        }
+        bytes[0] = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY);
+        if (random_bits(&prng, 1)) {
+            bytes[1] &= 0xf0;
+            bytes[2] |= 0x7f;
+            bytes[3] = 0xff;
+        }
+        const bool good = roce_plain_get(bytes, &plain);
+        const size_t pad = (4 - plain.pad_bytes) % 4 == 0 ? 0 : 4;
+        uint8_t whole[ROCE_BTH_BYTES + 4] = {0};
+        memcpy(whole, bytes, sizeof(bytes));
+        const enum roce_verdict verdict = roce_decode(whole, sizeof(bytes) + pad, &packet);
+        assert_true(good == (verdict == ROCE_GOOD && (packet.pkey & 0x7fff) == 0x7fff));
+        if (!good) {
+            continue;
+        }
+        assert_int_equal(plain.psn, packet.psn);
+        assert_int_equal(plain.destination_qpn, packet.destination_qpn);
+        assert_true(plain.ack_request == packet.ack_request);
+        assert_true(plain.solicited == packet.solicited);
+        assert_int_equal(plain.pad_bytes, packet.pad_bytes);
+        packet.migration_request = true;
+        packet.pkey = ROCE_DEFAULT_PKEY;
+        packet.byte4 = packet.reserved7 = 0;
+        assert_int_equal(roce_encode_headers(&packet, again), ROCE_BTH_BYTES);
+        roce_plain_put(&plain, bytes);
+        assert_memory_equal(bytes, again, ROCE_BTH_BYTES);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -610,6 +653,7 @@ int main(void)
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_split_packets),
         cmocka_unit_test(test_pad_for_length),
+        cmocka_unit_test(test_plain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

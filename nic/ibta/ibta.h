@@ -109,6 +109,15 @@ enum nic_counter rc_access_counter(enum reach_verdict verdict);
 /* NULL: no such shared receive queue. */
 const struct pd *xrc_domain_of(const struct nic *nic, uint32_t srqn);
 
+void rc_on_acknowledge(struct qp *qp, struct psn psn, uint8_t syndrome, uint32_t msn,
+                       struct instant now);
+
+/* -- rc_short.c: nic_on_packet and rc_next_packet of the packets that are most frequent. False: it
+ * takes the long way, and nothing has changed. *moves: there is a move to make. */
+bool rc_short_on_packet(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                        struct nic_move *move, bool *moves);
+bool rc_short_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
+
 /* -- rc_flush.c */
 bool rc_on_flush(struct qp *qp, const struct roce_packet *packet, struct nic_move *move);
 

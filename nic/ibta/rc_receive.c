@@ -63,6 +63,14 @@ static bool place_response(struct qp *qp, const struct roce_packet *packet,
     return true;
 }
 
+void rc_on_acknowledge(struct qp *qp, struct psn psn, uint8_t syndrome, uint32_t msn,
+                       struct instant now)
+{
+    const struct rc_progress progress =
+        rc_requester_on_ack(&qp->out.rc, &qp->sends, psn, syndrome, msn, now);
+    apply_progress(qp, &progress);
+}
+
 static bool on_response(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                         struct nic_move *move)
 {
@@ -71,9 +79,7 @@ static bool on_response(struct qp *qp, const struct nic_arrival *arrival, struct
     struct rc_requester *requester = &qp->out.rc;
     const struct psn psn = psn_of(packet->psn);
     if (operation == ROCE_ACKNOWLEDGE) {
-        const struct rc_progress progress = rc_requester_on_ack(
-            requester, &qp->sends, psn, packet->aeth.syndrome, packet->aeth.msn, now);
-        apply_progress(qp, &progress);
+        rc_on_acknowledge(qp, psn, packet->aeth.syndrome, packet->aeth.msn, now);
         return false;
     }
     const struct rc_response response = {.psn = psn,

@@ -256,6 +256,9 @@ static bool next_packet(struct qp *qp, struct instant now, struct nic_departure 
 
 bool rc_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
+    if (LIKELY(!qp->nic->limits.long_way) && rc_short_next_packet(qp, now, departure)) {
+        return true;
+    }
     if (!next_packet(qp, now, departure)) {
         return false;
     }

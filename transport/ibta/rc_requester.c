@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/ibta/rc_requester.h"
 
+#include <string.h>
+
 #include "transport/common/timing.h"
 #include "transport/ibta/rc_window.h"
 #include "transport/ibta/segmentation.h"
@@ -89,22 +91,25 @@ static bool waits_at_fence(const struct rc_requester *requester, const struct se
     return moving;
 }
 
-/* May the message at the cursor begin? Fence, initiator depth, fetching and end-to-end credits. */
+/* End-to-end credits. Without one a message may still go if no answer will tell of new ones: it
+ * asks. */
+static bool has_credit(const struct rc_requester *requester, const struct work *work)
+{
+    if (!requester->credits_known || !work_takes_receive(work) || !awaits_answer(requester)) {
+        return true;
+    }
+    const uint32_t serial = work->started ? work->serial : requester->serial + 1;
+    return (int32_t)(requester->credit_serial - serial) >= 0;
+}
+
+/* May the message at the cursor begin? Fence, fetching and end-to-end credits. */
 static bool may_begin(const struct rc_requester *requester, const struct send_queue *queue,
                       const struct work *work, bool idle)
 {
     if ((work->flags & WORK_FENCE) && waits_at_fence(requester, queue)) {
         return false;
     }
-    if (!idle && waits_until_alone(requester, work)) {
-        return false;
-    }
-    if (requester->credits_known && work_takes_receive(work) && awaits_answer(requester)) {
-        /* Without a credit one message may still go if no answer will tell of new ones: it asks. */
-        const uint32_t serial = work->started ? work->serial : requester->serial + 1;
-        return (int32_t)(requester->credit_serial - serial) >= 0;
-    }
-    return true;
+    return (idle || !waits_until_alone(requester, work)) && has_credit(requester, work);
 }
 
 bool rc_requester_ready(const struct rc_requester *requester, const struct send_queue *queue,
@@ -221,20 +226,21 @@ static const struct work *next_on_wire(const struct send_queue *queue)
     return NULL;
 }
 
+/* A packet with this PSN, the last one of its message or not. */
 static bool wants_ack(const struct rc_requester *requester, const struct send_queue *queue,
-                      bool draining, const struct work *work, const struct rc_outgoing *out)
+                      bool draining, const struct work *work, struct psn psn, bool last)
 {
     if (requester->asks) {
         return true;
     }
-    if (out->last) {
+    if (last) {
         const struct work *next = next_on_wire(queue);
         if ((work->flags & WORK_SIGNALED) || draining || next == NULL ||
             waits_until_alone(requester, next) || spends_last_credit(requester, work)) {
             return true;
         }
     }
-    if ((out->psn.value & (ACK_REQUEST_PSNS - 1)) == ACK_REQUEST_PSNS - 1) {
+    if ((psn.value & (ACK_REQUEST_PSNS - 1)) == ACK_REQUEST_PSNS - 1) {
         return true;
     }
     if (requester->window == 0) {
@@ -243,7 +249,7 @@ static bool wants_ack(const struct rc_requester *requester, const struct send_qu
     /* A window's quarter keeps acknowledgements coming before it closes. */
     const uint32_t packets =
         requester->window / (4 * (requester->mtu_bytes + requester->policy->packet_cost));
-    return packets == 0 || out->psn.value % packets == 0 || requester->window_shut;
+    return packets == 0 || psn.value % packets == 0 || requester->window_shut;
 }
 
 bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue, bool draining,
@@ -288,8 +294,8 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
         }
     }
     rc_window_update(requester, queue);
-    out->ack_request =
-        !work_wants_response(work) && wants_ack(requester, queue, draining, work, out);
+    out->ack_request = !work_wants_response(work) &&
+                       wants_ack(requester, queue, draining, work, out->psn, out->last);
     if (out->ack_request || work_wants_response(work)) {
         requester->asked = requester->send;
         requester->asks = false;
@@ -299,6 +305,74 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
     }
     INVARIANTS(rc_requester_check(requester, queue));
     return true;
+}
+
+/* -- The short way ------------------------------------------------------------------------------*/
+
+struct work *rc_requester_plain_send(const struct rc_requester *requester,
+                                     const struct send_queue *queue)
+{
+    if (queue->next == queue->tail || requester->mode != RC_REQUESTER_SENDING ||
+        !psn_equal(requester->send, requester->next) || requester->window_shut) {
+        return NULL;
+    }
+    struct work *work = send_queue_at(queue, queue->next);
+    const bool plain = (work->kind == WORK_SEND || work->kind == WORK_SEND_IMMEDIATE) &&
+                       !(work->flags & WORK_FENCE) && !work->started &&
+                       work->status == COMPLETION_SUCCESS && work->bytes <= requester->mtu_bytes;
+    return plain && has_credit(requester, work) ? work : NULL;
+}
+
+static bool next_send(struct rc_requester *requester, struct send_queue *queue, struct work *work,
+                      struct instant now)
+{
+    const struct psn psn = requester->send;
+    const bool alone = psn_equal(requester->unacked, psn);
+    requester->serial++;
+    work->started = true;
+    work->first = psn;
+    work->cost = requester->cost;
+    work->packets = 1;
+    work->serial = requester->serial;
+    requester->send = requester->next = psn_after(psn, 1);
+    requester->cost += work->bytes + requester->policy->packet_cost;
+    queue->next++;
+    rc_window_update(requester, queue);
+    const bool asks = wants_ack(requester, queue, false, work, psn, true);
+    if (asks) {
+        requester->asked = requester->send;
+        requester->asks = false;
+    }
+    if (alone || requester->retry_at.ns == UINT64_MAX) {
+        requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
+    }
+    return asks;
+}
+
+/* The long way comes to the same. */
+static void check_send(const struct rc_requester *requester, const struct send_queue *queue,
+                       struct work *work, struct instant now)
+{
+    const struct work before = *work;
+    struct rc_requester taken = *requester, left = *requester;
+    struct send_queue queue_taken = *queue, queue_left = *queue;
+    struct rc_outgoing out;
+    CHECK(rc_requester_next(&left, &queue_left, false, now, &out));
+    const struct work after = *work;
+    CHECK(out.work == work && out.last && !out.resent && out.offset == 0);
+    CHECK(out.bytes == work->bytes && psn_equal(out.psn, requester->send));
+    *work = before;
+    CHECK(next_send(&taken, &queue_taken, work, now) == out.ack_request);
+    CHECK(memcmp(&taken, &left, sizeof(left)) == 0 && memcmp(work, &after, sizeof(after)) == 0);
+    CHECK(memcmp(&queue_taken, &queue_left, sizeof(queue_left)) == 0);
+    *work = before;
+}
+
+bool rc_requester_next_send(struct rc_requester *requester, struct send_queue *queue,
+                            struct work *work, struct instant now)
+{
+    INVARIANTS(check_send(requester, queue, work, now));
+    return next_send(requester, queue, work, now);
 }
 
 /* The request of the newest packet before the cursor that may go once more, with its position in

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/ibta/rc_responder.h"
 
+#include <string.h>
+
 #include "base/bits.h"
 #include "transport/common/work.h"
 
@@ -202,6 +204,37 @@ void rc_responder_accept(struct rc_responder *responder, const struct roce_packe
         responder->msn = (responder->msn + 1) & ROCE_24_BITS;
     }
     move_on(responder, 1);
+    INVARIANTS(rc_responder_check(responder));
+}
+
+bool rc_responder_takes_send(const struct rc_responder *responder, struct psn psn, uint32_t bytes)
+{
+    return psn_equal(responder->expected, psn) && responder->incoming.kind == INCOMING_NONE &&
+           bytes <= responder->incoming.mtu_bytes;
+}
+
+static void accept_send(struct rc_responder *responder)
+{
+    responder->msn = (responder->msn + 1) & ROCE_24_BITS;
+    move_on(responder, 1);
+}
+
+/* The long way comes to the same. */
+static void check_send(const struct rc_responder *responder)
+{
+    const struct roce_packet packet = {.opcode = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_SEND_ONLY),
+                                       .psn = responder->expected.value};
+    struct rc_responder accepted = *responder, taken = *responder;
+    CHECK(rc_responder_judge(responder, &packet) == RC_VERDICT_EXECUTE);
+    rc_responder_accept(&accepted, &packet);
+    accept_send(&taken);
+    CHECK(memcmp(&accepted, &taken, sizeof(taken)) == 0);
+}
+
+void rc_responder_accept_send(struct rc_responder *responder)
+{
+    INVARIANTS(check_send(responder));
+    accept_send(responder);
     INVARIANTS(rc_responder_check(responder));
 }
 
@@ -583,6 +616,34 @@ static struct rc_reply next_reply(struct rc_responder *responder, uint8_t credit
         return next_response(responder, due, credits);
     }
     return (struct rc_reply){.kind = RC_REPLY_NONE};
+}
+
+bool rc_responder_owes_ack(const struct rc_responder *responder)
+{
+    return responder->due == 0 && responder->pending == RC_REPLY_ACK;
+}
+
+bool rc_responder_owes_other(const struct rc_responder *responder)
+{
+    return responder->due != 0 || responder->pending == RC_REPLY_NAK;
+}
+
+/* The long way comes to the same. */
+static void check_ack(const struct rc_responder *responder)
+{
+    struct rc_responder replied = *responder;
+    const struct rc_reply reply = next_reply(&replied, 0);
+    CHECK(reply.kind == RC_REPLY_ACK && psn_equal(reply.psn, responder->pending_psn));
+    CHECK(reply.msn == responder->msn);
+    replied.pending = RC_REPLY_ACK;
+    CHECK(memcmp(&replied, responder, sizeof(replied)) == 0);
+}
+
+struct psn rc_responder_next_ack(struct rc_responder *responder)
+{
+    INVARIANTS(check_ack(responder));
+    responder->pending = RC_REPLY_NONE;
+    return responder->pending_psn;
 }
 
 struct rc_reply rc_responder_next_reply(struct rc_responder *responder, uint8_t credits)

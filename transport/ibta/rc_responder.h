@@ -134,6 +134,11 @@ bool rc_responder_is_next(const struct rc_responder *responder, const struct roc
  * permitted? A SEND is that, too, when there is no receive yet. */
 bool rc_responder_found_valid(const struct rc_responder *responder, struct psn before);
 
+/* The short way of both for a SEND of one packet: would it be judged EXECUTE? Then it is accepted
+ * without its headers. */
+bool rc_responder_takes_send(const struct rc_responder *responder, struct psn psn, uint32_t bytes);
+void rc_responder_accept_send(struct rc_responder *responder);
+
 /* A SEND or WRITE packet that was judged EXECUTE and whose memory is allowed. The stream advances;
  * acknowledgements wait for rc_responder_on_moved. */
 void rc_responder_accept(struct rc_responder *responder, const struct roce_packet *packet);
@@ -164,6 +169,13 @@ bool rc_responder_ready(const struct rc_responder *responder);
 
 /* Is the next reply a READ's response? */
 bool rc_responder_next_is_data(const struct rc_responder *responder);
+
+/* The short way of the next reply. owes_ack: it is an ACK, and no READ or atomic waits for its
+ * responses; rc_responder_next_ack takes it, and returns its PSN. owes_other: it may be anything
+ * else. */
+bool rc_responder_owes_ack(const struct rc_responder *responder);
+bool rc_responder_owes_other(const struct rc_responder *responder);
+struct psn rc_responder_next_ack(struct rc_responder *responder);
 
 /* The next reply; `credits` is the credit code ACKs carry. kind RC_REPLY_NONE: nothing now. */
 struct rc_reply rc_responder_next_reply(struct rc_responder *responder, uint8_t credits);
