@@ -8,6 +8,7 @@
 #include "nic/engine.h"
 #include "nic/internal.h"
 #include "wire/cm.h"
+#include "wire/roce_plain.h"
 
 static enum nic_counter counter_of(enum roce_verdict verdict)
 {
@@ -130,10 +131,35 @@ static enum nic_arrived on_packet(struct nic *nic, const struct nic_frame *frame
     return moves ? NIC_MOVES : NIC_DONE;
 }
 
+/* The acknowledgement as a packet of its own, which takes the long way and moves nothing. */
+static void on_piggyback(struct nic *nic, const struct nic_frame *frame, struct instant now)
+{
+    uint8_t headers[ROCE_BTH_BYTES + ROCE_AETH_BYTES];
+    struct nic_move move;
+    if (frame->headers_bytes < ROCE_BTH_BYTES || engine_on_piggyback(nic, frame, now)) {
+        return;
+    }
+    struct nic_frame ack = *frame;
+    const struct roce_plain bth = {.opcode = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE),
+                                   .destination_qpn = load_be32(frame->headers + 4) & ROCE_24_BITS,
+                                   .psn = frame->piggyback.psn & ROCE_24_BITS};
+    roce_plain_put(&bth, headers);
+    store_be32(headers + ROCE_BTH_BYTES, frame->piggyback.aeth);
+    ack.headers = headers;
+    ack.headers_bytes = sizeof(headers);
+    ack.payload = headers + sizeof(headers);
+    ack.payload_bytes = 0;
+    ack.placed = false;
+    (void)on_packet(nic, &ack, now, &move);
+}
+
 enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, struct instant now,
                                struct nic_move *move)
 {
     bool moves;
+    if (frame->piggyback.there) {
+        on_piggyback(nic, frame, now);
+    }
     INVARIANTS(check_named(nic, frame));
     if (UNLIKELY(nic->limits.long_way) || !engine_on_plain_frame(nic, frame, now, move, &moves)) {
         return on_packet(nic, frame, now, move);

@@ -133,6 +133,23 @@ static inline void cq_take_back(struct cq *cq, uint32_t qpn, uint64_t wr_id)
     }
 }
 
+/* For a poll without a copy: the `ahead`th completion that waits, and `taken` of them
+ * go. */
+static inline const struct completion *cq_peek(const struct cq *cq, uint32_t ahead)
+{
+    INVARIANTS(CHECK(ahead < cq_count(cq)));
+    return &cq->ring[(cq->head + ahead) & cq->mask];
+}
+
+static inline void cq_drop(struct cq *cq, uint32_t taken)
+{
+    cq->head += taken;
+    if (cq->head == cq->tail) {
+        cq->head = cq->tail = 0; /* There, the memory is in a cache. */
+    }
+    INVARIANTS(cq_check(cq));
+}
+
 /* Takes up to `count` completions; returns how many. */
 static inline uint32_t cq_poll(struct cq *cq, struct completion *out, uint32_t count)
 {
@@ -140,13 +157,9 @@ static inline uint32_t cq_poll(struct cq *cq, struct completion *out, uint32_t c
     const uint32_t waiting = cq_count(cq);
     const uint32_t taken = count < waiting ? count : waiting;
     for (uint32_t i = 0; i < taken; i++) {
-        out[i] = cq->ring[(cq->head + i) & cq->mask];
+        out[i] = *cq_peek(cq, i);
     }
-    cq->head += taken;
-    if (cq->head == cq->tail) {
-        cq->head = cq->tail = 0; /* There, the memory is in a cache. */
-    }
-    INVARIANTS(cq_check(cq));
+    cq_drop(cq, taken);
     return taken;
 }
 

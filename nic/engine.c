@@ -145,6 +145,11 @@ bool engine_on_plain_frame(struct nic *nic, const struct nic_frame *frame, struc
     return rc_short_on_packet(nic, frame, now, move, moves);
 }
 
+bool engine_on_piggyback(struct nic *nic, const struct nic_frame *frame, struct instant now)
+{
+    return rc_short_on_piggyback(nic, frame, now);
+}
+
 enum nic_arrived engine_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
                                  struct nic_move *move)
 {

@@ -60,6 +60,8 @@ bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct i
 /* The short way of nic_on_packet. False: the frame takes the long way. */
 bool engine_on_plain_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
                            struct nic_move *move, bool *moves);
+/* The acknowledgement that came with a frame of at least a BTH. */
+bool engine_on_piggyback(struct nic *nic, const struct nic_frame *frame, struct instant now);
 enum nic_arrived engine_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
                                  struct nic_move *move);
 /* A congestion notification for this queue pair, from anybody. */

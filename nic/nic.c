@@ -118,6 +118,7 @@ bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,
     INVARIANTS(qp_check_duties(qp));
     nic->now = now;
     departure->qp = qp;
+    departure->piggyback.there = false;
     if (!engine_next_packet(qp, now, departure)) {
         if (qp->listing == QP_LISTED_READY) {
             nic_unlist(qp);
@@ -326,6 +327,12 @@ bool nic_next_event(struct nic *nic, struct nic_event *event)
         return true;
     }
     return false;
+}
+
+bool nic_has_news(const struct nic *nic)
+{
+    return !list_empty(&nic->cqs_to_notify) || !list_empty(&nic->qps_with_events) ||
+           !list_empty(&nic->cqs_with_events) || !list_empty(&nic->srqs_with_events);
 }
 
 struct cq *nic_next_notification(struct nic *nic)

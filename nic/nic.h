@@ -127,6 +127,7 @@ struct nic_frame {
     uint8_t traffic_class;  /* DSCP and ECN bits as received, 0 if the world does not see them. */
     uint8_t hop_limit;
     uint32_t flow_label; /* 20 bits; 0 over IPv4. */
+    struct nic_piggyback piggyback;
     bool placed; /* An RC WRITE without immediate data, or an RC READ request, whose sender judged
                     the memory and wrote or read it (docs/decisions/0003). It is not believed of
                     any other packet. */
@@ -273,6 +274,7 @@ struct nic_departure {
     uint32_t segment_count;
     struct segment segments[NIC_SEGMENT_MAX];
     struct nic_direct direct;
+    struct nic_piggyback piggyback;
     bool alone; /* An RC request, and every request of this queue pair before it is acknowledged. */
     bool more_sends; /* Further send requests wait behind this packet. */
     bool more;       /* The queue pair is still ready: the next pull may yield something. */
@@ -378,6 +380,8 @@ struct nic_event {
 bool nic_next_event(struct nic *nic, struct nic_event *event);
 /* The next completion queue whose arming fired; NULL if none. */
 struct cq *nic_next_notification(struct nic *nic);
+/* Is there a notification, or an event? */
+bool nic_has_news(const struct nic *nic);
 
 /* A completion queue or shared receive queue is about to go: withdraw what is pending for it. */
 void nic_forget_cq(struct cq *cq);

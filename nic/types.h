@@ -130,6 +130,15 @@ struct segment {
 };
 
 /* The destination of the packets of a queue pair or an address handle. */
+/* An acknowledgement that travels with a request of its queue pair, and comes before it: the PSN
+ * and the AETH of a packet of its own. */
+struct nic_piggyback {
+    bool there;
+    uint32_t psn, aeth;
+};
+
+#define NIC_PEERS_MASK 0xffffffu
+
 struct nic_av {
     struct gid source; /* One of the device's addresses. */
     struct gid destination;
@@ -141,8 +150,12 @@ struct nic_av {
     uint32_t flow_label;
     void *link;            /* Set by the world when it finds the peer. */
     uint32_t window_bytes; /* Request and read bytes the peer can hold in flight; 0: no limit. */
-    uint32_t peer; /* Set with `link`: which of block_limits.peers the link is, from 1 on; 0:
-                      none, the link carries RC only. */
+    /* Set with `link`: which of block_limits.peers the link is, from 1 on; 0: none, the link carries
+     * RC only. */
+    uint32_t peer : 24;
+    /* Likewise: a request with at most so many bytes behind its BTH may carry an acknowledgement
+     * (nic_piggyback); 0: none does. */
+    uint32_t piggyback_bytes : 8;
 };
 
 /* The fields of the IP headers of its packets. A unicast hop limit of 0 or 1 is not used: programs

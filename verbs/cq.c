@@ -256,43 +256,39 @@ static void to_wc(const struct completion *completion, struct ibv_wc *wc)
     wc->dlid_path_bits = 0;
 }
 
-/* Takes completions that are there, else those that one round of the NIC brings; locked. */
-static ALWAYS_INLINE uint32_t poll_locked(struct live *live, struct verbs_cq *cq,
-                                          struct completion *out, uint32_t count)
+/* Takes up to `count` completions that are there. */
+static ALWAYS_INLINE int take_wcs(struct live *live, struct cq *cq, struct ibv_wc *wc, int count,
+                                  bool strict)
 {
-    INVARIANTS(verbs_cq_check(cq));
-    const bool armed = cq->core.arming != CQ_NOT_ARMED;
-    const uint32_t found = cq_poll(&cq->core, out, count);
-    if (found > 0) {
-        live_reaped(live, armed);
-        return found;
+    const uint32_t waiting = cq_count(cq);
+    const uint32_t taken = (uint32_t)count < waiting ? (uint32_t)count : waiting;
+    for (uint32_t i = 0; i < taken; i++) {
+        if (strict) {
+            slots_polled(live_nic(live), cq_peek(cq, i), 1);
+        }
+        to_wc(cq_peek(cq, i), &wc[i]);
     }
-    live_progress(live, armed);
-    return cq_poll(&cq->core, out, count);
+    cq_drop(cq, taken);
+    return (int)taken;
 }
 
-/* Made twice, like the calls that post. */
+/* Takes completions that are there, else those that one round of the NIC brings. Made twice, like
+ * the calls that post. */
 static ALWAYS_INLINE int poll_wc(struct ibv_cq *ibv, int count, struct ibv_wc *wc, bool strict)
 {
     struct verbs_cq *cq = cq_of(ibv);
     struct live *live = live_of(ibv->context);
-    struct completion completions[16];
     int total = 0;
     live_lock(live);
-    while (total < count) {
-        const uint32_t left = (uint32_t)(count - total);
-        const uint32_t most = left < COUNT_OF(completions) ? left : COUNT_OF(completions);
-        const uint32_t found = total == 0 ? poll_locked(live, cq, completions, most)
-                                          : cq_poll(&cq->core, completions, most);
-        INVARIANTS(CHECK(found <= most));
-        if (strict) {
-            slots_polled(live_nic(live), completions, found);
-        }
-        for (uint32_t i = 0; i < found; i++) {
-            to_wc(&completions[i], &wc[total++]);
-        }
-        if (found < most) {
-            break;
+    INVARIANTS(verbs_cq_check(cq));
+    if (LIKELY(count > 0)) {
+        const bool armed = cq->core.arming != CQ_NOT_ARMED;
+        total = take_wcs(live, &cq->core, wc, count, strict);
+        if (total > 0) {
+            live_reaped(live, armed);
+        } else {
+            live_progress(live, armed);
+            total = take_wcs(live, &cq->core, wc, count, strict);
         }
     }
     const bool overrun = cq->core.overrun && total == 0;
@@ -372,13 +368,26 @@ static void show_current(struct verbs_cq *cq)
     cq->ex.wr_id = cq->current.wr_id;
 }
 
+/* The same for an extended queue, a completion at a time. */
+static ALWAYS_INLINE uint32_t poll_first_of(struct live *live, struct verbs_cq *cq)
+{
+    INVARIANTS(verbs_cq_check(cq));
+    const bool armed = cq->core.arming != CQ_NOT_ARMED;
+    const uint32_t found = cq_poll(&cq->core, &cq->current, 1);
+    if (found > 0) {
+        live_reaped(live, armed);
+        return found;
+    }
+    live_progress(live, armed);
+    return cq_poll(&cq->core, &cq->current, 1);
+}
+
 static ALWAYS_INLINE int ex_poll(struct ibv_cq_ex *ex, bool first, bool strict)
 {
     struct verbs_cq *cq = ex_of(ex);
     struct live *live = live_of(ex->context);
     live_lock(live);
-    const uint32_t found =
-        first ? poll_locked(live, cq, &cq->current, 1) : cq_poll(&cq->core, &cq->current, 1);
+    const uint32_t found = first ? poll_first_of(live, cq) : cq_poll(&cq->core, &cq->current, 1);
     if (strict) {
         slots_polled(live_nic(live), &cq->current, found);
     }

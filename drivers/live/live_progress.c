@@ -52,7 +52,7 @@
 #define DATAGRAM_ROUNDS_MAX 1024
 
 /* Passes on the completion and event notifications that the engines have ready. */
-static void live_notify(struct live *live)
+static void notify_of_news(struct live *live)
 {
     struct cq *cq;
     while ((cq = nic_next_notification(live->nic)) != NULL) {
@@ -68,6 +68,13 @@ static void live_notify(struct live *live)
         } else if (live->listener.on_async_event != NULL) {
             live->listener.on_async_event(&event);
         }
+    }
+}
+
+static inline void live_notify(struct live *live)
+{
+    if (UNLIKELY(nic_has_news(live->nic))) {
+        notify_of_news(live);
     }
 }
 

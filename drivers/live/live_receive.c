@@ -160,51 +160,44 @@ bool live_receive_shared(struct live *live, int fd)
 
 /* -- Shared memory ------------------------------------------------------------------------------*/
 
-/* A packet that went through the fault injector carries its ICRC. */
-static bool icrc_matches(const struct shm_record *record)
+static void on_frame(struct live *live, const struct nic_frame *frame)
 {
-    const struct inet_flow flow = roce_flow(record->source.bytes, record->destination.bytes);
-    const size_t total = record->header_bytes + record->payload_bytes;
+    if (UNLIKELY(live->is_watched)) {
+        record(live, frame);
+        if (lost_on_arrival(live, frame->headers_bytes + frame->payload_bytes)) {
+            return;
+        }
+    }
+    live_arrival(live, frame);
+}
+
+/* A packet that went through the fault injector carries its ICRC. */
+static bool icrc_matches(const struct nic_frame *frame)
+{
+    const struct inet_flow flow = roce_flow(frame->source.bytes, frame->destination.bytes);
+    const size_t total = frame->headers_bytes + frame->payload_bytes;
     uint8_t bytes[ROCE_PACKET_BYTES_MAX];
     if (total > sizeof(bytes)) {
         return false;
     }
-    memcpy(bytes, record->header, record->header_bytes);
-    memcpy(bytes + record->header_bytes, record->payload, record->payload_bytes);
+    memcpy(bytes, frame->headers, frame->headers_bytes);
+    memcpy(bytes + frame->headers_bytes, frame->payload, frame->payload_bytes);
     return roce_frame_is_whole(&flow, bytes, total);
 }
 
-static void on_record(struct live *live, const struct shm_record *shm)
+/* The packet ends with an ICRC. */
+static void on_checked(struct live *live, struct nic_frame frame)
 {
-    uint32_t payload_bytes = shm->payload_bytes;
-    if (shm->checked) {
-        if (payload_bytes < ROCE_ICRC_BYTES) {
-            nic_count(live->nic, COUNTER_drop_short);
-            return;
-        }
-        if (!icrc_matches(shm)) {
-            nic_count(live->nic, COUNTER_drop_wrong_icrc);
-            return;
-        }
-        payload_bytes -= ROCE_ICRC_BYTES;
-    }
-    const struct nic_frame frame = {
-        .headers = shm->header,
-        .payload = shm->payload,
-        .headers_bytes = shm->header_bytes,
-        .payload_bytes = payload_bytes,
-        .source = shm->source,
-        .destination = shm->destination,
-        .traffic_class = shm->variant.traffic_class,
-        .hop_limit = shm->variant.hop_limit,
-        .flow_label = shm->variant.flow_label,
-        .placed = shm->placed,
-    };
-    record(live, &frame);
-    if (lost_on_arrival(live, shm->header_bytes + payload_bytes)) {
+    if (frame.payload_bytes < ROCE_ICRC_BYTES) {
+        nic_count(live->nic, COUNTER_drop_short);
         return;
     }
-    live_arrival(live, &frame);
+    if (!icrc_matches(&frame)) {
+        nic_count(live->nic, COUNTER_drop_wrong_icrc);
+        return;
+    }
+    frame.payload_bytes -= ROCE_ICRC_BYTES;
+    on_frame(live, &frame);
 }
 
 /* Returns how many records came, but for placed ones. */
@@ -213,8 +206,12 @@ static uint32_t receive_records(struct live *live, uint32_t quantum, const struc
     const struct shm_record *shm;
     uint32_t count = 0;
     while ((shm = shm_port_next(live->shm, quantum, foresight)) != NULL) {
-        on_record(live, shm);
-        count += !shm->placed;
+        if (UNLIKELY(shm->checked)) {
+            on_checked(live, shm->frame);
+        } else {
+            on_frame(live, &shm->frame);
+        }
+        count += !shm->frame.placed;
     }
     return count;
 }

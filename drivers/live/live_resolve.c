@@ -16,6 +16,7 @@
 #include "drivers/live/live_multicast.h"
 #include "drivers/live/live_resolve.h"
 #include "drivers/live/live_stopped.h"
+#include "drivers/shm/shm_layout.h"
 #include "drivers/system/clock.h"
 #include "drivers/system/local_socket.h"
 #include "drivers/system/shortage.h"
@@ -193,10 +194,13 @@ enum status live_resolve(struct live *live, struct nic_av *av, uint32_t destinat
     const uint32_t slot = share_slot_of(destination_qpn);
     use_address(av);
     av->window_bytes = 0;
+    av->piggyback_bytes = 0;
     av->peer = 0;
     struct link *link = shm_link_of_connection(live, av, slot);
     if (link != NULL) {
         av->link = link;
+        /* Captures and faults are about packets. */
+        av->piggyback_bytes = live->is_watched ? 0 : SHM_PIGGYBACK_BYTES;
         tell_of_udp(live, av, slot);
         return STATUS_OK;
     }
@@ -217,7 +221,7 @@ enum status live_resolve(struct live *live, struct nic_av *av, uint32_t destinat
     udp_port_serve_connections(&live->udp, &av->source);
     av->link = link;
     av->window_bytes = udp_port_window_bytes(&live->udp);
-    av->peer = peer_of(live, link);
+    av->peer = peer_of(live, link) & NIC_PEERS_MASK;
     return STATUS_OK;
 }
 

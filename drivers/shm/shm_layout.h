@@ -21,7 +21,7 @@
 #define SHM_MAGIC UINT64_C(0x4d485343494e4f4e) /* "NONICSHM" */
 /* Grows with every change of this file that another build would misread. Rings were of layout 3
  * when their number still stood in the magic; they had no number of their own. */
-#define SHM_LAYOUT       6u
+#define SHM_LAYOUT       7u
 #define SHM_SLOTS        1024u
 #define SHM_DATA_BYTES   (1u << 20)
 #define SHM_INLINE_BYTES 52
@@ -41,6 +41,12 @@ enum shm_slot_flag {
     SHM_SLOT_INLINE = 1 << 2,  /* The payload follows the headers in the slot. */
     SHM_SLOT_VARIANT = 1 << 3, /* The slot ends with a struct inet_variant. A reader that does not
                                   know the flag takes the packet's variant for plain. */
+    SHM_SLOT_ACK = 1 << 4,     /* It ends with a struct shm_ack instead. */
+};
+
+/* An acknowledgement that travels in the slot of a request (nic_piggyback). */
+struct shm_ack {
+    uint32_t psn, aeth;
 };
 
 /* One packet: a cache line, so that a small message costs the transfer of one. */
@@ -54,6 +60,9 @@ struct shm_slot {
 };
 _Static_assert(sizeof(struct shm_slot) == 64, "a slot is a cache line");
 #define SHM_VARIANT_AT (SHM_INLINE_BYTES - sizeof(struct inet_variant))
+#define SHM_ACK_AT     (SHM_INLINE_BYTES - sizeof(struct shm_ack))
+/* What a request may have behind its BTH beside one. */
+#define SHM_PIGGYBACK_BYTES (SHM_ACK_AT - ROCE_BTH_BYTES)
 _Static_assert(SHM_VARIANT_AT >= ROCE_HEADERS_BYTES_MAX, "it stands behind all headers");
 _Static_assert(sizeof(struct inet_variant) == 8, "the size is part of the layout");
 

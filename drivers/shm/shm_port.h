@@ -30,14 +30,8 @@ struct shm_port;
 /* One packet as it came out of a ring. Headers are a copy, judged by nobody yet; the payload is
  * still in the ring, where its sender may change it at any time. */
 struct shm_record {
-    struct gid source, destination;
-    const uint8_t *header;
-    const uint8_t *payload;
-    uint32_t header_bytes;
-    uint32_t payload_bytes; /* With the pad, and with the ICRC if `checked`. */
-    struct inet_variant variant;
-    bool placed;  /* The payload is where it belongs already. */
-    bool checked; /* Ends with an ICRC (ports 4791, identification 0) to be verified. */
+    struct nic_frame frame; /* The payload has its pad, and the ICRC if `checked`. */
+    bool checked;           /* Ends with an ICRC (ports 4791, identification 0) to be verified. */
 };
 
 /* `slot`: which of the processes that share the address we are; LOCAL_NO_SLOT: it is ours alone.

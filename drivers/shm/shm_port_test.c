@@ -143,13 +143,13 @@ static void compare(struct bench *bench, const struct shm_record *record)
     const struct shape shape = draw(&bench->checking);
     const uint32_t padded = shape.payload_bytes + roce_pad_bytes(shape.payload_bytes);
     assert_true(bench->received < bench->sent);
-    assert_int_equal(record->header_bytes, shape.headers_bytes);
-    assert_memory_equal(record->header, &bench->received, sizeof(bench->received));
-    assert_int_equal(record->payload_bytes, padded);
-    assert_memory_equal(record->payload, bench->memory + shape.at, shape.payload_bytes);
-    assert_memory_equal(&record->source, &bench->gids[0], sizeof(struct gid));
-    assert_memory_equal(&record->destination, &bench->gids[1], sizeof(struct gid));
-    assert_false(record->placed || record->checked);
+    assert_int_equal(record->frame.headers_bytes, shape.headers_bytes);
+    assert_memory_equal(record->frame.headers, &bench->received, sizeof(bench->received));
+    assert_int_equal(record->frame.payload_bytes, padded);
+    assert_memory_equal(record->frame.payload, bench->memory + shape.at, shape.payload_bytes);
+    assert_memory_equal(&record->frame.source, &bench->gids[0], sizeof(struct gid));
+    assert_memory_equal(&record->frame.destination, &bench->gids[1], sizeof(struct gid));
+    assert_false(record->frame.placed || record->checked);
     bench->received++;
 }
 
@@ -222,9 +222,12 @@ struct datagram {
 
 static void compare_datagram(struct datagram *expected, const struct shm_record *record)
 {
-    assert_true(inet_variant_equal(record->variant, expected->variant));
-    assert_int_equal(record->payload_bytes, expected->payload_bytes);
-    assert_memory_equal(record->payload, expected->payload, expected->payload_bytes);
+    const struct inet_variant variant = {.flow_label = record->frame.flow_label,
+                                         .traffic_class = record->frame.traffic_class,
+                                         .hop_limit = record->frame.hop_limit};
+    assert_true(inet_variant_equal(variant, expected->variant));
+    assert_int_equal(record->frame.payload_bytes, expected->payload_bytes);
+    assert_memory_equal(record->frame.payload, expected->payload, expected->payload_bytes);
     expected->seen++;
 }
 
@@ -280,12 +283,12 @@ static void compare_mad(struct bench *bench, const struct shm_record *record)
         compare(bench, record);
         return;
     }
-    assert_int_equal(record->header_bytes + record->payload_bytes, MAD_PACKET_BYTES);
+    assert_int_equal(record->frame.headers_bytes + record->frame.payload_bytes, MAD_PACKET_BYTES);
     assert_true(bench->received == bench->sent); /* It comes behind all others. */
-    const uint8_t number = record->header[1];
+    const uint8_t number = record->frame.headers[1];
     assert_int_equal(number, bench->mads++);
-    for (uint32_t i = 0; i < record->payload_bytes; i++) {
-        assert_int_equal(record->payload[i], number);
+    for (uint32_t i = 0; i < record->frame.payload_bytes; i++) {
+        assert_int_equal(record->frame.payload[i], number);
     }
 }
 
@@ -349,7 +352,8 @@ static void test_any_opcode(void **state)
         shm_port_flush(bench->a);
         const struct shm_record *record = shm_port_next(bench->b, 10, NULL);
         assert_non_null(record);
-        assert_int_equal(record->header_bytes + record->payload_bytes, ROCE_PACKET_BYTES_MAX);
+        assert_int_equal(record->frame.headers_bytes + record->frame.payload_bytes,
+                         ROCE_PACKET_BYTES_MAX);
         assert_null(shm_port_next(bench->b, 10, NULL));
         serve(bench);
         assert_false(bench->link->lost);
@@ -541,7 +545,7 @@ static void test_peer_that_comes_during_a_look(void **state)
     assert_int_equal(bench->b->inbound_count, 2);
     assert_false(shm_link_has_read(bench->link, 1));
     const struct shm_record *record = shm_port_next(bench->b, 2, NULL);
-    assert_memory_equal(&record->source, &gid, sizeof(gid));
+    assert_memory_equal(&record->frame.source, &gid, sizeof(gid));
     assert_true(shm_link_has_read(bench->link, 2));
     assert_null(shm_port_next(bench->b, 2, NULL));
     shm_port_close(second);
@@ -685,13 +689,13 @@ static void test_many_silent_callers(void **state)
 /* A record lies inside the ring and is no longer than a packet, whatever the ring contains. */
 static void inspect(const struct shm_record *record, uint32_t *sum)
 {
-    assert_true(record->header_bytes <= SHM_INLINE_BYTES);
-    assert_true(record->payload_bytes <= SHM_PAYLOAD_BYTES_MAX);
-    for (uint32_t i = 0; i < record->header_bytes; i++) {
-        *sum += record->header[i];
+    assert_true(record->frame.headers_bytes <= SHM_INLINE_BYTES);
+    assert_true(record->frame.payload_bytes <= SHM_PAYLOAD_BYTES_MAX);
+    for (uint32_t i = 0; i < record->frame.headers_bytes; i++) {
+        *sum += record->frame.headers[i];
     }
-    for (uint32_t i = 0; i < record->payload_bytes && !record->placed; i++) {
-        *sum += record->payload[i]; /* A sanitizer finds a byte outside. */
+    for (uint32_t i = 0; i < record->frame.payload_bytes && !record->frame.placed; i++) {
+        *sum += record->frame.payload[i]; /* A sanitizer finds a byte outside. */
     }
 }
 

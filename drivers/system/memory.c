@@ -132,6 +132,12 @@ enum nic_move_result memory_move(struct nic_move *move)
 {
     bool good = true;
     INVARIANTS(move_check(move));
+    if (LIKELY(move->kind == NIC_MOVE_SCATTER && move->segment_count == 1 &&
+               move->prefix_bytes == 0)) { /* Most moves. */
+        return put(&move->segments[0], 0, move->payload, move->segments[0].bytes)
+                   ? NIC_MOVED
+                   : NIC_MOVE_FAULTED;
+    }
     switch (move->kind) {
     case NIC_MOVE_NOTHING: break;
     case NIC_MOVE_SCATTER: good = scatter(move); break;

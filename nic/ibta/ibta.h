@@ -116,6 +116,8 @@ void rc_on_acknowledge(struct qp *qp, struct psn psn, uint8_t syndrome, uint32_t
  * takes the long way, and nothing has changed. *moves: there is a move to make. */
 bool rc_short_on_packet(struct nic *nic, const struct nic_frame *frame, struct instant now,
                         struct nic_move *move, bool *moves);
+/* The acknowledgement that came with a frame. */
+bool rc_short_on_piggyback(struct nic *nic, const struct nic_frame *frame, struct instant now);
 bool rc_short_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
 
 /* -- rc_flush.c */

@@ -66,10 +66,9 @@ static ALWAYS_INLINE bool parse(const struct nic_frame *frame, struct plain_fram
 }
 
 /* The queue pair that it is for, in RTS; NULL: it is to be judged further. */
-static struct qp *admitted(const struct nic *nic, const struct nic_frame *frame,
-                           const struct plain_frame *plain)
+static struct qp *admitted(const struct nic *nic, const struct nic_frame *frame, uint32_t qpn)
 {
-    struct qp *qp = nic_find_qp(nic, plain->bth.destination_qpn);
+    struct qp *qp = nic_find_qp(nic, qpn);
     const bool marked = (frame->traffic_class & INET_ECN_MASK) == INET_ECN_MASK;
     return qp != NULL && qp->engine == ENGINE_RC && qp->type == QP_RC && qp->state == QP_RTS &&
                    qp->watching == WATCH_NOTHING && !marked &&
@@ -178,6 +177,23 @@ static bool on_send(struct qp *qp, const struct nic_frame *frame, const struct p
     return true;
 }
 
+bool rc_short_on_piggyback(struct nic *nic, const struct nic_frame *frame, struct instant now)
+{
+    struct roce_plain bth;
+    const struct nic_piggyback *ack = &frame->piggyback;
+    if (!roce_plain_get(frame->headers, &bth)) {
+        return false;
+    }
+    struct qp *qp = admitted(nic, frame, bth.destination_qpn);
+    if (qp == NULL) {
+        return false;
+    }
+    count_arrival(nic, 0, now);
+    rc_on_acknowledge(qp, psn_of(ack->psn), (uint8_t)(ack->aeth >> 24), ack->aeth & ROCE_24_BITS,
+                      now);
+    return true;
+}
+
 static bool on_plain(struct nic *nic, const struct nic_frame *frame, struct instant now,
                      struct nic_move *move, bool *moves)
 {
@@ -185,7 +201,7 @@ static bool on_plain(struct nic *nic, const struct nic_frame *frame, struct inst
     if (!parse(frame, &plain)) {
         return false;
     }
-    struct qp *qp = admitted(nic, frame, &plain);
+    struct qp *qp = admitted(nic, frame, plain.bth.destination_qpn);
     if (qp == NULL) {
         return false;
     }
@@ -243,6 +259,12 @@ static void leave(struct qp *qp, const struct roce_plain *bth, uint32_t behind,
     INVARIANTS(check_headers(bth, departure, behind));
 }
 
+static uint32_t aeth_of(const struct qp *qp)
+{
+    const uint32_t syndrome = ROCE_AETH_ACK | (uint32_t)qp_credits(qp);
+    return syndrome << 24 | qp->in.rc.msn;
+}
+
 static void next_ack(struct qp *qp, struct nic_departure *departure)
 {
     const struct roce_plain bth = {
@@ -250,12 +272,27 @@ static void next_ack(struct qp *qp, struct nic_departure *departure)
         .destination_qpn = qp->attributes.destination_qpn,
         .psn = rc_responder_next_ack(&qp->in.rc).value,
     };
-    const uint32_t syndrome = ROCE_AETH_ACK | (uint32_t)qp_credits(qp);
     departure->payload_bytes = 0;
     departure->segment_count = 0;
     departure->alone = false;
     departure->reply = true;
-    leave(qp, &bth, syndrome << 24 | qp->in.rc.msn, departure);
+    leave(qp, &bth, aeth_of(qp), departure);
+}
+
+/* The acknowledgement that is owed travels with the request, whose payload is in the queue: a
+ * request that cannot be sent in the end would take it along. */
+static bool may_piggyback(const struct qp *qp)
+{
+    const struct work *work = send_queue_at(&qp->sends, qp->sends.next);
+    return (work->flags & WORK_INLINE) != 0 &&
+           work->bytes + ROCE_IMMDT_BYTES <= qp->attributes.av.piggyback_bytes;
+}
+
+static void piggyback(struct qp *qp, struct nic_departure *departure)
+{
+    departure->piggyback = (struct nic_piggyback){
+        .there = true, .psn = rc_responder_next_ack(&qp->in.rc).value, .aeth = aeth_of(qp)};
+    nic_count(qp->nic, COUNTER_sent_pkts);
 }
 
 /* Its payload: bytes of the queue, or of one SGE. */
@@ -301,13 +338,14 @@ static bool next_send(struct qp *qp, struct instant now, struct nic_departure *d
 /* Replies and requests take turns here, too. */
 static bool next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
-    const bool sends = qp_has_sends(qp);
-    if (rc_responder_owes_ack(&qp->in.rc) && (!qp->reply_turn || !sends)) {
-        next_ack(qp, departure);
-        qp->reply_turn = !qp->reply_turn;
+    const bool sends = qp_has_sends(qp), owes = rc_responder_owes_ack(&qp->in.rc);
+    if (owes && sends && may_piggyback(qp) && next_send(qp, now, departure)) {
+        piggyback(qp, departure); /* Both have had their turn. */
         return true;
     }
-    if (!sends || !next_send(qp, now, departure)) {
+    if (owes && (!qp->reply_turn || !sends)) {
+        next_ack(qp, departure);
+    } else if (!sends || !next_send(qp, now, departure)) {
         return false;
     }
     qp->reply_turn = !qp->reply_turn;

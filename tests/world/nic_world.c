@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "nic/routes.h"
 #include "tests/world/timer.h"
 #include "wire/block.h"
@@ -13,8 +14,13 @@
 /* Time begins a little after 0, which is no time to some engines. */
 #define BEGIN_PS UINT64_C(1000000)
 
+/* An acknowledgement that travels with a packet (nic_piggyback) stands behind it: its PSN and its
+ * AETH. A bit of the BTH that IBTA reserves says so. */
+#define PIGGYBACK_BYTES 8
+#define PIGGYBACK_AT    4
+#define PIGGYBACK_BIT   1
 /* Any packet, without its ICRC. */
-#define PACKET_BYTES_MAX (NIC_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX)
+#define PACKET_BYTES_MAX (NIC_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX + PIGGYBACK_BYTES)
 #define DATAGRAM_BYTES   9000
 #define CE               3 /* Congestion was met (RFC 3168). */
 #define AROUND_BYTES     (INET_IPV4_BYTES + INET_UDP_BYTES + ROCE_ICRC_BYTES)
@@ -153,16 +159,31 @@ static void forget_events(const struct nic_world *world, uint32_t node)
     }
 }
 
-/* Gives the NIC what arrived. True: there is a move to make. */
-static bool hand_in(struct nic_world *world, const struct datagram *datagram, struct nic_move *move)
+static struct nic_piggyback take_piggyback(struct datagram *datagram)
 {
+    struct nic_piggyback piggyback = {0};
+    if (!block_is(datagram->bytes[0]) && (datagram->bytes[PIGGYBACK_AT] & PIGGYBACK_BIT)) {
+        datagram->bytes[PIGGYBACK_AT] &= (uint8_t)~PIGGYBACK_BIT;
+        datagram->count -= PIGGYBACK_BYTES;
+        const uint8_t *at = datagram->bytes + datagram->count;
+        piggyback =
+            (struct nic_piggyback){.there = true, .psn = load_be32(at), .aeth = load_be32(at + 4)};
+    }
+    return piggyback;
+}
+
+/* Gives the NIC what arrived. True: there is a move to make. */
+static bool hand_in(struct nic_world *world, struct datagram *datagram, struct nic_move *move)
+{
+    const struct nic_piggyback piggyback = take_piggyback(datagram);
     const struct nic_frame frame = {.headers = datagram->bytes,
                                     .headers_bytes = datagram->count,
                                     .source = world->gids[datagram->from],
                                     .destination = world->gids[datagram->to],
                                     .arrived = sim_instant(&world->sim),
                                     .traffic_class = datagram->marked ? CE : 0,
-                                    .hop_limit = 64};
+                                    .hop_limit = 64,
+                                    .piggyback = piggyback};
     struct nic *nic = world->nodes[NODE_OF(datagram->to)].nic;
     return nic_on_packet(nic, &frame, sim_instant(&world->sim), move) == NIC_MOVES;
 }
@@ -195,7 +216,14 @@ static uint32_t serialize(const struct nic_departure *departure, uint8_t *bytes)
         count += segment->bytes;
     }
     memset(bytes + count, 0, departure->pad_bytes);
-    return count + departure->pad_bytes;
+    count += departure->pad_bytes;
+    if (departure->piggyback.there) {
+        bytes[PIGGYBACK_AT] |= PIGGYBACK_BIT;
+        store_be32(bytes + count, departure->piggyback.psn);
+        store_be32(bytes + count + 4, departure->piggyback.aeth);
+        count += PIGGYBACK_BYTES;
+    }
+    return count;
 }
 
 static bool goes_by_dead_route(const struct nic_world *world, uint32_t node,
