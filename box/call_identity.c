@@ -19,7 +19,6 @@
 
 enum {
     RANDOM_MAX = 65536, /* bytes of a call that are drawn */
-    FIRST_INODE = 5000,
     FIRST_COOKIE = 100,
 };
 
@@ -168,8 +167,8 @@ ENTER(enter_sched_setaffinity)
  * process that is named; 0: the caller's own. */
 static bool is_own_file(const char *path, int *of, const char **file)
 {
-    static const char *const names[] = {"stat",  "statm",     "status", "io",
-                                        "sched", "schedstat", "smaps",  "smaps_rollup"};
+    static const char *const names[] = {"stat",      "statm", "status",       "io",   "sched",
+                                        "schedstat", "smaps", "smaps_rollup", "maps", "mountinfo"};
     int end = 0, task = 0;
     *of = 0;
     if (sscanf(path, "/proc/%d/%n", of, &end) != 1 || end == 0) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "box/internal.h"
@@ -109,9 +110,70 @@ static void write_status(const char *text, FILE *to)
     }
 }
 
-bool own_file_write(struct box *box, pid_t process, const char *file)
+/* A line of /proc/PID/maps. A file system of this run has a number of this moment, and its files'
+ * numbers are those that stat tells. */
+static void write_mapping(struct box *box, const char *line, FILE *to)
+{
+    unsigned major, minor;
+    unsigned long inode;
+    int device = 0, rest = 0;
+    if (sscanf(line, "%*s %*s %*s %n%x:%x %lu%n", &device, &major, &minor, &inode, &rest) == 3 &&
+        major == 0 && minor != 0) {
+        const uint64_t number = FIRST_INODE + number_of(&box->inodes, makedev(major, minor), inode);
+        fprintf(to, "%.*s00:01 %llu%s", device, line, (unsigned long long)number, line + rest);
+    } else {
+        fputs(line, to);
+    }
+}
+
+/* A line of /proc/PID/mountinfo, likewise: numbers of mounts in the order in which they are told. */
+static void write_mount(struct box *box, const char *line, FILE *to)
+{
+    unsigned long mount, parent;
+    unsigned major, minor;
+    int rest = 0;
+    if (sscanf(line, "%lu %lu %u:%u%n", &mount, &parent, &major, &minor, &rest) != 4) {
+        return;
+    }
+    const uint64_t upper = number_of(&box->mounts, 0, parent),
+                   own = number_of(&box->mounts, 0, mount);
+    fprintf(to, "%llu %llu %u:%u%s", (unsigned long long)own + 1, (unsigned long long)upper + 1,
+            major, major == 0 ? 1 : minor, line + rest);
+}
+
+static void write_lines(struct box *box, FILE *from, FILE *to,
+                        void (*write)(struct box *box, const char *line, FILE *to))
+{
+    char line[4352];
+    while (fgets(line, sizeof(line), from) != NULL) {
+        write(box, line, to);
+    }
+}
+
+/* What the kernel's file says, without what counts use, and without numbers of this moment. */
+static void write_own(struct box *box, const char *name, FILE *from, FILE *to)
 {
     static char text[16384];
+    if (strcmp(name, "maps") == 0) {
+        write_lines(box, from, to, write_mapping);
+        return;
+    }
+    if (strcmp(name, "mountinfo") == 0) {
+        write_lines(box, from, to, write_mount);
+        return;
+    }
+    text[fread(text, 1, sizeof(text) - 1, from)] = '\0';
+    if (strcmp(name, "stat") == 0) {
+        write_stat(text, to);
+    } else if (strcmp(name, "status") == 0) {
+        write_status(text, to);
+    } else if (strcmp(name, "statm") == 0) {
+        fputs("4096 1024 512 16 0 1024 0\n", to);
+    }
+}
+
+bool own_file_write(struct box *box, pid_t process, const char *file)
+{
     char real[160];
     const char *slash = strrchr(file, '/');
     const char *name = slash == NULL ? file : slash + 1;
@@ -120,21 +182,13 @@ bool own_file_write(struct box *box, pid_t process, const char *file)
     if (from == NULL) {
         return false;
     }
-    text[fread(text, 1, sizeof(text) - 1, from)] = '\0';
-    fclose(from);
     snprintf(box->page->path, sizeof(box->page->path), FILES_FOLDER "own");
     unlink(box->page->path);
     FILE *to = fopen(box->page->path, "we");
-    if (to == NULL) {
-        return false;
+    if (to != NULL) {
+        write_own(box, name, from, to);
+        fclose(to);
     }
-    if (strcmp(name, "stat") == 0) {
-        write_stat(text, to);
-    } else if (strcmp(name, "status") == 0) {
-        write_status(text, to);
-    } else if (strcmp(name, "statm") == 0) {
-        fputs("4096 1024 512 16 0 1024 0\n", to);
-    }
-    fclose(to);
-    return true;
+    fclose(from);
+    return to != NULL;
 }

@@ -20,6 +20,7 @@
 enum {
     BOX_THREADS_MAX = 4096,
     BOX_NUMBERS_MAX = 8192,
+    FIRST_INODE = 5000, /* Of files that were not there before the run. */
     BOX_TIMERS_MAX = 256,
 };
 
@@ -173,7 +174,7 @@ struct box {
     uint64_t futex_order;
     struct prng entropy, ties, strays;
     bool draws_ties, draws_holds;
-    struct numbers inodes, cookies;
+    struct numbers inodes, cookies, mounts;
     struct timer timer[BOX_TIMERS_MAX];
     uint16_t next_port;
     pid_t first; /* the first process */

@@ -31,6 +31,8 @@ int run_part(const char *name, char **argv);
 /* Programs that are started from now on load nonic's libibverbs before any other. False: standard
  * error says why not (run.c). */
 bool preload_library(void);
+/* In front of what the variable of the environment has, with a colon between the two. */
+void put_before(const char *variable, const char *value);
 /* Likewise a part of nonic that is a library. */
 bool preload_part(const char *name);
 

@@ -59,6 +59,10 @@ static int start(void *context)
     if (inside->options.memory) {
         setenv("LD_BIND_NOW", "1", 1);
     }
+    /* It stops the program as a debugger does, which is not to be had twice. The user's own options
+     * count. */
+    put_before("ASAN_OPTIONS", "detect_leaks=0");
+    put_before("LSAN_OPTIONS", "detect_leaks=0");
     optind = 0;
     run_seed = inside->options.seed + 1;
     return command_run(inside->repeat->argc, inside->repeat->argv);

@@ -123,8 +123,7 @@ static bool try_library(const char *library)
     return false;
 }
 
-/* In front of what the variable has, with a colon between the two. */
-static void put_before(const char *variable, const char *value)
+void put_before(const char *variable, const char *value)
 {
     const char *before = getenv(variable);
     char *both;
