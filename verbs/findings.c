@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "drivers/system/descriptor.h"
+#include "drivers/system/guard.h"
 #include "drivers/system/system.h"
 #include "verbs/freeing.h"
 #include "wire/crc32c.h"
@@ -23,11 +25,20 @@ enum {
     LINE_MAX_BYTES = 16384,
 };
 
+/* Calls, the innermost first: where each goes on, and the word of the stack that says so (NULL: it
+ * is not known). */
+struct calls {
+    void *codes[POSTED_FRAMES + 8];
+    const uint8_t *words[POSTED_FRAMES + 8];
+    int count;
+};
+
 /* The calls that led to a post. Finding them costs far more than a post, so it is done once for an
- * instruction and a stack pointer. */
+ * instruction, a stack pointer and the calls that the stack then names. */
 struct place {
     const void *code, *stack;
     void *frames[POSTED_FRAMES];
+    const uint8_t *words[POSTED_FRAMES];
     int count;
 };
 
@@ -79,6 +90,13 @@ static size_t put_place(char *text, size_t bytes, uintptr_t code)
     return written < 0 || (size_t)written >= bytes ? 0 : (size_t)written;
 }
 
+/* Does this word of the stack, if it is there, say that a call goes on at `code`? */
+static bool names_call(const uint8_t *word, const void *code)
+{
+    const void *named;
+    return guard_copy((uint8_t *)&named, word, sizeof(named)) && named == code;
+}
+
 /* The first of these calls that is not nonic's, nor that of a sanitizer which stands in front of
  * backtrace(). */
 static int first_of_program(void *const *frames, int count)
@@ -108,13 +126,41 @@ static void put_calls(char *text, size_t bytes, void *const *frames, int count)
     }
 }
 
+/* The unwinder says where the stack of a call ends, and there stands where it goes on. */
+static _Unwind_Reason_Code note_call(struct _Unwind_Context *context, void *into)
+{
+    struct calls *calls = into;
+    const uintptr_t code = _Unwind_GetIP(context), end = _Unwind_GetCFA(context);
+    const uint8_t *word = (const uint8_t *)end - sizeof(code);
+    if (code == 0 || calls->count == COUNT_OF(calls->codes)) {
+        return _URC_END_OF_STACK;
+    }
+    calls->codes[calls->count] = (void *)code;
+    calls->words[calls->count++] = names_call(word, (void *)code) ? word : NULL;
+    return _URC_NO_REASON;
+}
+
 static void note_calls(struct place *place)
 {
-    void *frames[POSTED_FRAMES + 8];
-    const int count = backtrace(frames, COUNT_OF(frames));
-    for (int i = first_of_program(frames, count); i < count && place->count < POSTED_FRAMES; i++) {
-        place->frames[place->count++] = frames[i];
+    struct calls calls = {.count = 0};
+    _Unwind_Backtrace(note_call, &calls);
+    for (int i = first_of_program(calls.codes, calls.count);
+         i < calls.count && place->count < POSTED_FRAMES; i++) {
+        place->frames[place->count] = calls.codes[i];
+        place->words[place->count++] = calls.words[i];
     }
+}
+
+/* A function that posts for others has one stack pointer for all who call it from one place, and
+ * only the stack tells them apart. */
+static bool is_called_likewise(const struct place *place)
+{
+    for (int i = 0; i < place->count; i++) {
+        if (place->words[i] != NULL && !names_call(place->words[i], place->frames[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 uint32_t findings_place(const void *code, const void *stack)
@@ -123,7 +169,7 @@ uint32_t findings_place(const void *code, const void *stack)
     uint32_t at = crc32c(0, key, sizeof(key));
     for (;; at++) {
         struct place *place = &state.places[at % PLACES_MAX];
-        if (place->code == code && place->stack == stack) {
+        if (place->code == code && place->stack == stack && is_called_likewise(place)) {
             return at % PLACES_MAX + 1;
         }
         if (place->code == NULL) {
@@ -161,7 +207,10 @@ bool findings_are_wanted(void)
 /* A name for the rule, the calls that led there, and those that posted the request. */
 static uint64_t name_finding(const struct checker_finding *finding, void *const *frames, int count)
 {
-    const uint32_t words[] = {(uint32_t)finding->rule, finding->posted};
+    void *const *posted;
+    const int posted_count = findings_calls(finding->posted, &posted);
+    const uint32_t words[] = {(uint32_t)finding->rule,
+                              crc32c(0, posted, (size_t)posted_count * sizeof(*posted))};
     const uint32_t calls = crc32c(0, frames, (size_t)count * sizeof(*frames));
     return (uint64_t)crc32c(calls, words, sizeof(words)) << 32 | calls;
 }

@@ -10,7 +10,8 @@
 static void send_changed(bool right)
 {
     receive_one();
-    send_one((struct message){.opcode = IBV_WR_SEND, .flags = IBV_SEND_SIGNALED});
+    send_one((struct message){.opcode = IBV_WR_RDMA_WRITE, .memory = a.memory + BYTES});
+    send_one((struct message){.opcode = IBV_WR_SEND, .flags = IBV_SEND_SIGNALED}); /* This one. */
     if (!right) {
         strcpy(a.memory, "the next message");
     }
