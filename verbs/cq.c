@@ -327,14 +327,34 @@ int cq_poll_wc_checked(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
     return found;
 }
 
+/* A completion was polled while the queue was armed, or not. As if it had come behind the request
+ * for an event, it brings one, which the program takes when there is no completion any more. */
+static void odd_event_of(struct verbs_cq *cq, bool armed)
+{
+    struct live *live = live_of(cq->ex.context);
+    if (!armed || !odd_event()) {
+        return;
+    }
+    live_lock(live);
+    if (cq->core.arming == CQ_ARMED_NEXT) {
+        cq->core.arming = CQ_NOT_ARMED;
+        event_on_completion(&cq->core);
+    }
+    live_unlock(live);
+}
+
 int cq_poll_wc_odd(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 {
+    const bool armed = cq_of(ibv)->core.arming == CQ_ARMED_NEXT;
     const bool strict = live_is_strict(live_of(ibv->context));
     const int most = odd_is_late(ibv->channel) ? 0 : count;
     const int found =
         is_checked() ? cq_poll_wc_checked(ibv, most, wc) : poll_wc(ibv, most, wc, strict);
     for (int i = 0; i < found; i++) {
         odd_completion(&wc[i]);
+    }
+    if (found > 0) {
+        odd_event_of(cq_of(ibv), armed);
     }
     return found;
 }
@@ -344,9 +364,6 @@ int cq_request_notify(struct ibv_cq *ibv, int solicited_only)
     struct live *live = live_of(ibv->context);
     live_lock(live);
     cq_arm(&cq_of(ibv)->core, solicited_only != 0);
-    if (odd_event()) {
-        event_on_completion(&cq_of(ibv)->core);
-    }
     live_will_block(live);
     live_unlock(live);
     return 0;
@@ -441,9 +458,11 @@ static int ex_next_poll_checked(struct ibv_cq_ex *ex)
 
 static int poll_oddly(struct ibv_cq_ex *ex, int (*poll)(struct ibv_cq_ex *ex))
 {
+    const bool armed = ex_of(ex)->core.arming == CQ_ARMED_NEXT;
     const int reason = is_checked() ? checking_poll(ex_of(ex), poll) : poll(ex);
     if (reason == 0) {
         odd_current(&ex_of(ex)->current);
+        odd_event_of(ex_of(ex), armed);
     }
     return reason;
 }
