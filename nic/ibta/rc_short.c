@@ -10,7 +10,6 @@
  */
 #include <string.h>
 
-#include "nic/engine.h"
 #include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
 #include "wire/roce_plain.h"
