@@ -150,7 +150,7 @@ static void write_lines(struct box *box, FILE *from, FILE *to,
     }
 }
 
-/* What the kernel's file says, without what counts use, and without numbers of this moment. */
+/* The kernel's file without what counts use, and without numbers of this moment. */
 static void write_own(struct box *box, const char *name, FILE *from, FILE *to)
 {
     static char text[16384];

@@ -7,8 +7,8 @@
 
 #include "box/internal.h"
 
-/* No machine has so much memory: a sanitizer keeps its notes about other memory there, and nearly
- * all of it is never touched. */
+/* A sanitizer keeps its notes about other memory in a mapping of this size, and touches a little
+ * of it. No machine has as much memory. */
 #define RESERVED_BYTES (UINT64_C(1) << 40)
 
 static uint64_t range_digest(const struct process *process, uint64_t from, uint64_t to)

@@ -153,7 +153,7 @@ struct nic_av {
     /* Set with `link`: which of block_limits.peers the link is, from 1 on; 0: none, the link carries
      * RC only. */
     uint32_t peer : 24;
-    /* Likewise: a request with at most so many bytes behind its BTH may carry an acknowledgement
+    /* Likewise: the bytes behind the BTH of a request that may carry an acknowledgement, at most
      * (nic_piggyback); 0: none does. */
     uint32_t piggyback_bytes : 8;
 };

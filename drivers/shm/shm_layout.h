@@ -61,7 +61,7 @@ struct shm_slot {
 _Static_assert(sizeof(struct shm_slot) == 64, "a slot is a cache line");
 #define SHM_VARIANT_AT (SHM_INLINE_BYTES - sizeof(struct inet_variant))
 #define SHM_ACK_AT     (SHM_INLINE_BYTES - sizeof(struct shm_ack))
-/* What a request may have behind its BTH beside one. */
+/* The room behind the BTH of a request that carries one. */
 #define SHM_PIGGYBACK_BYTES (SHM_ACK_AT - ROCE_BTH_BYTES)
 _Static_assert(SHM_VARIANT_AT >= ROCE_HEADERS_BYTES_MAX, "it stands behind all headers");
 _Static_assert(sizeof(struct inet_variant) == 8, "the size is part of the layout");

@@ -14,6 +14,7 @@
 #include "base/align.h"
 #include "base/bytes.h"
 #include "drivers/shm/shm_internal.h"
+#include "drivers/system/guard.h"
 #include "drivers/system/memory.h"
 #include "drivers/system/system.h"
 
@@ -207,6 +208,17 @@ static uint8_t put_ack(struct shm_slot *slot, const struct nic_piggyback *piggyb
     return SHM_SLOT_ACK;
 }
 
+/* Most packets have one segment, or none. */
+static bool gather(const struct nic_departure *departure, uint8_t *to)
+{
+    const struct segment *segment = &departure->segments[0];
+    if (departure->segment_count == 1 && !segment->may_fault) {
+        return guard_copy(to, (const uint8_t *)(uintptr_t)segment->address, segment->bytes);
+    }
+    return departure->segment_count == 0 ||
+           memory_gather(departure->segments, departure->segment_count, to);
+}
+
 /* Counts a packet that is sent to nobody. In a child of fork there is no port. */
 static bool swallow(struct shm_port *port)
 {
@@ -232,8 +244,7 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
     const bool inlined = header_bytes + payload_bytes <= (told ? SHM_VARIANT_AT : SHM_INLINE_BYTES);
     uint8_t *to = inlined ? slot->bytes + header_bytes : reserve_data(link, slot, payload_bytes);
     put_headers(slot, departure);
-    if (departure->segment_count != 0 &&
-        !memory_gather(departure->segments, departure->segment_count, to)) {
+    if (!gather(departure, to)) {
         link->data_tail = data_tail; /* No consumer would ever free it. */
         return false;
     }

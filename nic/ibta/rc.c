@@ -49,6 +49,11 @@ struct instant rc_paced_deadline(const struct qp *qp, struct instant due)
 
 void rc_arm_timer(struct qp *qp)
 {
+    /* Mostly it is set, and for an earlier time. */
+    if (LIKELY(timer_is_set(&qp->timer) && !qp->paused && !rc_requester_pauses(&qp->out.rc) &&
+               !instant_before(qp->out.rc.retry_at, qp->timer.at))) {
+        return;
+    }
     nic_arm_timer(qp, ibta_deadline(qp, rc_deadline(qp)));
 }
 

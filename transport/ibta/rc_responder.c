@@ -549,6 +549,9 @@ static bool pending_ready(const struct rc_responder *responder, const struct rc_
 
 bool rc_responder_ready(const struct rc_responder *responder)
 {
+    if (responder->due == 0) {
+        return responder->pending == RC_REPLY_ACK || pending_ready(responder, NULL);
+    }
     const struct rc_resource *due = first_due(responder);
     return pending_ready(responder, due) || (due != NULL && response_ready(responder, due));
 }
