@@ -151,7 +151,7 @@ static bool fetch(struct live *live, struct link *link, const struct nic_departu
  * directly. Whole packets lie on its stack, and other packets shall have no room for that: a
  * program's thread may have 16 KB. */
 static __attribute__((noinline)) bool transmit_watched(struct live *live, struct link *link,
-                             const struct nic_departure *departure)
+                                                       const struct nic_departure *departure)
 {
     poison_judge(departure->segments, departure->segment_count, false, "a packet of",
                  qp_number(departure->qp));

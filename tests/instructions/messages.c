@@ -12,7 +12,7 @@
  *   idle   polls of an empty completion queue
  *
  * nonic's thread would look now and then whether the program still polls, and take over under
- * valgrind, which is slow: while we count, it sleeps (ppoll below).
+ * valgrind, which is slow: it sleeps instead (ppoll below).
  */
 #include <poll.h>
 #include <sys/syscall.h>
@@ -21,19 +21,21 @@
 #include "tests/hostile/victim.h"
 
 enum {
-    WARM = 3000,   /* Messages before we count: rings, caches and habits are as later on. */
+    ALONE = 1000,  /* Messages until nonic's thread sleeps. */
+    WARM = 8000,   /* Messages until we count: rings and habits are as later on, and nonic's lock is
+                      the program's (LOCK_TO_BELIEVE). */
     RECEIVES = 64, /* Posted at each end. */
     SIGNALED = 16, /* SENDs of a ping-pong, of which one is signaled. */
     INLINE = 64,
     PLACE = 1 << 20, /* Bytes of each end's memory. */
 };
 
-static volatile bool counting;
+static volatile bool alone;
 
 /* In place of the C library's, for nonic's thread. */
 int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 {
-    return (int)syscall(SYS_ppoll, files, count, counting ? NULL : timeout, mask, 8);
+    return (int)syscall(SYS_ppoll, files, count, alone ? NULL : timeout, mask, 8);
 }
 
 struct end {
@@ -182,8 +184,8 @@ int main(int argc, char **argv)
         receive(&ends[i & 1], bytes);
     }
     for (int i = 0; i < WARM + count; i++) {
-        if (i == WARM / 2) {
-            counting = true;
+        if (i == ALONE) {
+            alone = true;
         }
         if (i == WARM) {
             CALLGRIND_TOGGLE_COLLECT;
@@ -191,6 +193,6 @@ int main(int argc, char **argv)
         ways[way].message(bytes, i);
     }
     CALLGRIND_TOGGLE_COLLECT;
-    counting = false;
+    alone = false;
     _exit(0);
 }
