@@ -63,7 +63,7 @@ static int bind_socket(union socket_address *address)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
         address->v6.sin6_port = htons(ROCE_UDP_PORT);
     }
-    if (bind(fd, &address->any, socket_address_bytes(address)) != 0) {
+    if (system_bind(fd, &address->any, socket_address_bytes(address)) != 0) {
         descriptor_close(fd);
         return -1;
     }

@@ -68,7 +68,7 @@ static int bind_one(const struct sockaddr *address, socklen_t bytes, bool alone)
     if (!alone) {
         set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
     }
-    if (bind(fd, address, bytes) != 0) {
+    if (system_bind(fd, address, bytes) != 0) {
         descriptor_close(fd);
         return -1;
     }
@@ -478,9 +478,9 @@ static bool open_mail(struct share *share)
     struct epoll_event event = {.events = EPOLLIN, .data.fd = share->slot_listener};
     CHECK(share->slot_listener >= 0);
     CHECK(share->mail < 0);
-    share->mail = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
+    share->mail = descriptor_own(system_epoll_create(EPOLL_CLOEXEC));
     return share->mail >= 0 &&
-           epoll_ctl(share->mail, EPOLL_CTL_ADD, share->slot_listener, &event) == 0;
+           system_epoll_change(share->mail, EPOLL_CTL_ADD, share->slot_listener, &event) == 0;
 }
 
 /* Names have no permissions, so any user can bind the names of slots. */

@@ -49,14 +49,14 @@ static struct {
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
-int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes);
+int __wrap_system_bind(int fd, const struct sockaddr *address, socklen_t bytes);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t bytes);
 int __wrap_ioctl(int fd, unsigned long what, ...);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __real_usleep(useconds_t us);
 int __wrap_usleep(useconds_t us);
-int __wrap_epoll_create1(int flags);
-int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
+int __wrap_system_epoll_create(int flags);
+int __wrap_system_epoll_change(int epoll, int what, int fd, struct epoll_event *event);
 ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags);
 int __real_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
@@ -86,7 +86,7 @@ static bool refuses(int first)
     return choice >= 0xe0;
 }
 
-int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes)
+int __wrap_system_bind(int fd, const struct sockaddr *address, socklen_t bytes)
 {
     (void)address;
     (void)bytes;
@@ -202,13 +202,13 @@ int __wrap_usleep(useconds_t us)
     return 0;
 }
 
-int __wrap_epoll_create1(int flags)
+int __wrap_system_epoll_create(int flags)
 {
     (void)flags;
     return refuses(EMFILE) ? -1 : fake_open();
 }
 
-int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
+int __wrap_system_epoll_change(int epoll, int what, int fd, struct epoll_event *event)
 {
     (void)what;
     (void)event;

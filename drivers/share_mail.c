@@ -94,7 +94,7 @@ static bool accept_connections(struct share *share)
     int fd;
     for (int i = 0; i < SHARE_CONNECTIONS && (fd = local_accept(share->slot_listener)) >= 0; i++) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.fd = fd};
-        if (epoll_ctl(share->mail, EPOLL_CTL_ADD, fd, &event) != 0) {
+        if (system_epoll_change(share->mail, EPOLL_CTL_ADD, fd, &event) != 0) {
             descriptor_close(fd);
         }
         any = true;

@@ -143,7 +143,7 @@ static void dial(struct stat_program *program)
         descriptor_close(fd);
         return;
     }
-    if (connect(fd, (const struct sockaddr *)&address, length) != 0) {
+    if (system_connect(fd, (const struct sockaddr *)&address, length) != 0) {
         const bool busy = errno == EAGAIN || errno == EINTR;
         descriptor_close(fd);
         if (!busy) {
@@ -179,7 +179,7 @@ static void listen_to(struct stat_program *program, bool all)
 {
     char text[TEXT_BYTES];
     CHECK(program->socket >= 0 && program->outcome == STAT_ASKING);
-    const ssize_t received = recv(program->socket, text, sizeof(text) - 1, MSG_DONTWAIT);
+    const ssize_t received = system_recv(program->socket, text, sizeof(text) - 1, MSG_DONTWAIT);
     if (received < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
     }

@@ -42,12 +42,11 @@ static struct {
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
-int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes);
-int __wrap_connect(int fd, const struct sockaddr *address, socklen_t bytes);
+int __wrap_system_bind(int fd, const struct sockaddr *address, socklen_t bytes);
+int __wrap_system_connect(int fd, const struct sockaddr *address, socklen_t bytes);
 uid_t __wrap_local_user(int fd);
 pid_t __wrap_local_peer(int fd);
 uid_t __wrap_user_of_process(pid_t process, struct user_process *held);
-ssize_t __wrap_recv(int fd, void *bytes, size_t count, int flags);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __wrap_descriptor_own(int fd);
 void __wrap_descriptor_close(int fd);
@@ -85,6 +84,22 @@ static long open_socket(long type)
     return take(world.input) % 16 == 15 ? -1 : fake_open();
 }
 
+static ssize_t receive(int fd, void *bytes, size_t count, int flags)
+{
+    static const int errors[] = {EAGAIN, EINTR, ECONNRESET, ENOMEM};
+    const uint8_t choice = take(world.input);
+    ours(fd);
+    CHECK((flags & MSG_DONTWAIT) && world.users[fd - FAKE_FIRST] == SELF);
+    if (choice % 4 == 0) {
+        errno = errors[choice >> 2 & 3];
+        return choice >> 4 == 15 ? 0 : -1;
+    }
+    const size_t said = choice % 4 == 3 ? count : choice;
+    memset(bytes, choice, said);
+    take_bytes(world.input, bytes, said < choice ? said : choice);
+    return (ssize_t)said;
+}
+
 long __wrap_syscall(long number, ...)
 {
     va_list arguments;
@@ -99,12 +114,13 @@ long __wrap_syscall(long number, ...)
     case SYS_socket: return open_socket(b);
     case SYS_openat: return open_list();
     case SYS_read: return read_list((int)a, (void *)b, (size_t)c);
+    case SYS_recvfrom: return receive((int)a, (void *)b, (size_t)c, (int)d);
     default: break;
     }
     UNREACHABLE("a system call without a fake");
 }
 
-int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes)
+int __wrap_system_bind(int fd, const struct sockaddr *address, socklen_t bytes)
 {
     (void)address;
     CHECK(bytes <= sizeof(struct sockaddr_storage));
@@ -113,7 +129,7 @@ int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes)
     return take(world.input) % 4 == 3 ? -1 : 0;
 }
 
-int __wrap_connect(int fd, const struct sockaddr *address, socklen_t bytes)
+int __wrap_system_connect(int fd, const struct sockaddr *address, socklen_t bytes)
 {
     static const int errors[] = {ECONNREFUSED, EAGAIN, EINTR, EPROTOTYPE};
     const uint8_t choice = take(world.input);
@@ -145,22 +161,6 @@ uid_t __wrap_user_of_process(pid_t process, struct user_process *held)
 }
 
 /* Nothing is read from another user's socket. */
-ssize_t __wrap_recv(int fd, void *bytes, size_t count, int flags)
-{
-    static const int errors[] = {EAGAIN, EINTR, ECONNRESET, ENOMEM};
-    const uint8_t choice = take(world.input);
-    ours(fd);
-    CHECK((flags & MSG_DONTWAIT) && world.users[fd - FAKE_FIRST] == SELF);
-    if (choice % 4 == 0) {
-        errno = errors[choice >> 2 & 3];
-        return choice >> 4 == 15 ? 0 : -1;
-    }
-    const size_t said = choice % 4 == 3 ? count : choice;
-    memset(bytes, choice, said);
-    take_bytes(world.input, bytes, said < choice ? said : choice);
-    return (ssize_t)said;
-}
-
 /* Time passes while somebody waits. */
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
 {

@@ -27,7 +27,8 @@ int stat_server_open(void)
     if (fd < 0) {
         return -1;
     }
-    if (bind(fd, (const struct sockaddr *)&address, bytes) != 0 || listen(fd, 8) != 0) {
+    if (system_bind(fd, (const struct sockaddr *)&address, bytes) != 0 ||
+        system_listen(fd, 8) != 0) {
         descriptor_close(fd);
         return -1;
     }
@@ -147,7 +148,7 @@ bool stat_server_wish_for(int client, const char *wish)
                      wish, getpid(), atomic_fetch_add(&last, 1));
         const socklen_t bytes =
             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count);
-        if (bind(client, (const struct sockaddr *)&address, bytes) == 0) {
+        if (system_bind(client, (const struct sockaddr *)&address, bytes) == 0) {
             return true;
         }
     }

@@ -116,6 +116,7 @@ static void drop(struct cm_file *file)
     pthread_mutex_unlock(&mutex);
     if (last) {
         CHECK(list_empty(&file->ids)); /* They went when it was closed. */
+        race_forget(file->wait_fd);
         descriptor_close(file->wait_fd);
         free(file);
     }
@@ -160,7 +161,7 @@ static void count_down(int fd)
     struct pollfd readable = {.fd = fd, .events = POLLIN};
     uint64_t one;
     if (poll(&readable, 1, 0) == 1) {
-        (void)!read(fd, &one, sizeof(one));
+        (void)!system_read(fd, &one, sizeof(one));
     }
 }
 
@@ -215,9 +216,9 @@ static int open_device(int flags)
     file->users = 1;
     rdma_channel_init(&file->channel);
     list_init(&file->ids);
-    file->fd =
-        eventfd(0, (flags & O_CLOEXEC ? EFD_CLOEXEC : 0) | (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
-    file->wait_fd = descriptor_own(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
+    file->fd = system_eventfd((flags & O_CLOEXEC ? EFD_CLOEXEC : 0) |
+                              (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
+    file->wait_fd = descriptor_own(system_eventfd(EFD_CLOEXEC | EFD_SEMAPHORE));
     if (file->fd < 0 || file->fd >= FILES_MAX || file->wait_fd < 0) {
         const int reason = file->fd < FILES_MAX ? errno : EMFILE;
         descriptor_close(file->fd);

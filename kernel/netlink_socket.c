@@ -88,7 +88,8 @@ static bool own_address(int fd, struct sockaddr_nl *address)
 
 static bool connect_to(int fd, const struct sockaddr_nl *address)
 {
-    return connect(fd, (const struct sockaddr *)(const void *)address, sizeof(*address)) == 0;
+    return system_connect(fd, (const struct sockaddr *)(const void *)address, sizeof(*address)) ==
+           0;
 }
 
 /* A socket that was not bound is given a name when it sends, or connects. */

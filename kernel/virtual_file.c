@@ -203,7 +203,7 @@ int virtual_open(const struct sysfs_node *node, int flags)
     if (node->kind == SYSFS_FILE && !sysfs_read(node, value)) {
         /* The file exists and cannot be read: a read of an epoll descriptor fails with the same
          * errno. */
-        return errno == EINVAL ? epoll_create1(flags & O_CLOEXEC ? EPOLL_CLOEXEC : 0) : -1;
+        return errno == EINVAL ? system_epoll_create(flags & O_CLOEXEC ? EPOLL_CLOEXEC : 0) : -1;
     }
     const int before = errno;
     const int fd = make_descriptor(node->path, value, flags);

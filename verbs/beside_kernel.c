@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "drivers/system/system.h"
 #include "verbs/internal.h"
 
 /* -- fork: memory is not pinned, so a child's copy-on-write hurts nobody ------------------------*/
@@ -63,7 +64,7 @@ EXPORT int ibv_read_sysfs_file(const char *directory, const char *file, char *bu
     if (fd < 0) {
         return -1;
     }
-    ssize_t count = read(fd, buffer, bytes);
+    ssize_t count = system_read(fd, buffer, bytes);
     close(fd);
     if (count > 0 && buffer[count - 1] == '\n') {
         buffer[--count] = '\0';

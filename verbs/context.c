@@ -79,7 +79,7 @@ static struct ibv_context *make(struct ibv_device *device, int fd)
     ibv->device = device;
     ibv->cmd_fd = descriptor_lend(fd);
     ibv->num_comp_vectors = 1;
-    ibv->async_fd = descriptor_lend(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
+    ibv->async_fd = descriptor_lend(system_eventfd(EFD_CLOEXEC | EFD_SEMAPHORE));
     if (ibv->async_fd < 0) {
         const int reason = errno;
         free(context);

@@ -66,7 +66,7 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
         return NULL;
     }
     channel->ibv.context = context;
-    channel->ibv.fd = descriptor_lend(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
+    channel->ibv.fd = descriptor_lend(system_eventfd(EFD_CLOEXEC | EFD_SEMAPHORE));
     if (channel->ibv.fd < 0) {
         const int reason = errno;
         object_free(context, channel);

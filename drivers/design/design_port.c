@@ -51,7 +51,7 @@ static bool wait_for(struct design_port *port, uint16_t number, int fd, char *er
                      size_t error_bytes)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
-    if (epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+    if (system_epoll_change(port->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         const int reason = errno;
         snprintf(error, error_bytes, "cannot wait for a socket: %s", strerror(reason));
         descriptor_close(fd);
@@ -115,7 +115,7 @@ struct design_port *design_port_open(const struct design_port_config *config, ch
     port->out = (struct way){.dropped = &counters->dropped_out, .held = &counters->held_out};
     port->in = (struct way){.dropped = &counters->dropped_in, .held = &counters->held_in};
     memset(port->sockets, -1, sizeof(port->sockets));
-    port->epoll = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
+    port->epoll = descriptor_own(system_epoll_create(EPOLL_CLOEXEC));
     bool good = port->epoll >= 0;
     if (!good) {
         snprintf(error, error_bytes, "no descriptor to wait for sockets: %s", strerror(errno));
@@ -311,7 +311,7 @@ static bool read_tap(struct design_port *port, struct inet_datagram *frame)
     const uint32_t bytes = design_tap_receive(fd, port->payload, sizeof(port->payload));
     if (bytes == 0 && errno == EBADFD) { /* It would always be ready. */
         port->counters.gone = true;
-        (void)epoll_ctl(port->epoll, EPOLL_CTL_DEL, fd, NULL);
+        (void)system_epoll_change(port->epoll, EPOLL_CTL_DEL, fd, NULL);
     }
     *frame = (struct inet_datagram){.payload = port->payload, .payload_bytes = bytes};
     port->counters.received += bytes > 0;

@@ -259,15 +259,15 @@ static bool watch(struct live *live, int fd, uint32_t events)
 {
     CHECK(fd >= 0 && live->thread.poll_fd >= 0);
     struct epoll_event event = {.events = events, .data.fd = fd};
-    return epoll_ctl(live->thread.poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    return system_epoll_change(live->thread.poll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 static bool watch_all(struct live *live)
 {
     /* Open ones would be lost. */
     CHECK(live->thread.poll_fd < 0 && live->thread.wake_fd < 0 && live->thread.stat_fd < 0);
-    live->thread.poll_fd = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
-    live->thread.wake_fd = descriptor_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    live->thread.poll_fd = descriptor_own(system_epoll_create(EPOLL_CLOEXEC));
+    live->thread.wake_fd = descriptor_own(system_eventfd(EFD_CLOEXEC | EFD_NONBLOCK));
     if (live->thread.poll_fd < 0 || live->thread.wake_fd < 0 ||
         !watch(live, live->thread.wake_fd, EPOLLIN)) {
         return false;

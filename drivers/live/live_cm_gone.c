@@ -9,6 +9,7 @@
 #include "drivers/live/live_internal.h"
 #include "drivers/live/live_wake.h"
 #include "drivers/system/presence.h"
+#include "drivers/system/system.h"
 
 bool live_cm_has_gone(const struct live *live)
 {
@@ -117,5 +118,5 @@ bool live_cm_watch(struct live *live)
         return true;
     }
     event.data.fd = presence_fd(live->manager.presence);
-    return epoll_ctl(live->thread.poll_fd, EPOLL_CTL_ADD, event.data.fd, &event) == 0;
+    return system_epoll_change(live->thread.poll_fd, EPOLL_CTL_ADD, event.data.fd, &event) == 0;
 }

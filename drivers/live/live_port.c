@@ -287,7 +287,8 @@ static int listen_to_watch(const struct live *live)
 {
     CHECK(live->thread.poll_fd >= 0 && live->port.watch->fd >= 0);
     struct epoll_event event = {.events = EPOLLIN, .data.fd = live->port.watch->fd};
-    return epoll_ctl(live->thread.poll_fd, EPOLL_CTL_ADD, live->port.watch->fd, &event) == 0
+    return system_epoll_change(live->thread.poll_fd, EPOLL_CTL_ADD, live->port.watch->fd, &event) ==
+                   0
                ? 0
                : errno;
 }

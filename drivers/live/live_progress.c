@@ -130,8 +130,8 @@ static void watch_udp(struct live *live, bool watch)
     for (uint32_t i = 0; i < udp_port_fd_count(&live->udp); i++) {
         const int fd = udp_port_fd(&live->udp, i);
         struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-        if (epoll_ctl(live->thread.poll_fd, watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event) !=
-                0 &&
+        if (system_epoll_change(live->thread.poll_fd, watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd,
+                                &event) != 0 &&
             watch && errno != EEXIST) {
             live->thread.udp_watched = false; /* We try again at the next rest, which is short. */
         }
@@ -302,7 +302,7 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
     for (int i = 0; i < count; i++) {
         if (events[i].data.fd == live->thread.wake_fd) {
             uint64_t drained;
-            (void)!read(live->thread.wake_fd, &drained, sizeof(drained));
+            (void)!system_read(live->thread.wake_fd, &drained, sizeof(drained));
         } else if (live->thread.stat_fd >= 0 && events[i].data.fd == live->thread.stat_fd) {
             live_serve_stat(live);
         } else if (live->port.watch != NULL && events[i].data.fd == live->port.watch->fd) {
@@ -334,7 +334,7 @@ static int wait_for_events(int fd, struct epoll_event *events, int room, uint64_
     if (count < 0 && errno != EINTR) {
         system_sleep((long)(timeout_ns < REFUSED_NS ? timeout_ns : REFUSED_NS));
     }
-    return count == 0 ? 0 : epoll_wait(fd, events, room, 0);
+    return count == 0 ? 0 : system_epoll(fd, events, room);
 }
 
 /* Sleeps without the lock, until an event comes or the time is over. */

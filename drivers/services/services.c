@@ -115,7 +115,8 @@ bool services_open(struct services *services, const struct service_owner *self)
 {
     pthread_mutex_lock(&services_lock);
     *services = (struct services){
-        .fd = watch_for_fork() ? descriptor_own(epoll_create1(EPOLL_CLOEXEC)) : -1, .self = *self};
+        .fd = watch_for_fork() ? descriptor_own(system_epoll_create(EPOLL_CLOEXEC)) : -1,
+        .self = *self};
     list_init(&services->claims);
     list_init(&services->questions);
     list_init(&services->node);
@@ -174,7 +175,7 @@ int services_dial(const struct service_name *name, uid_t *user)
 {
     const int fd =
         descriptor_own(system_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0) {
+    if (fd >= 0 && system_connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0) {
         errno = 0;
         *user = local_user(fd);
         if (*user != USER_UNKNOWN || !shortage_is(errno)) {
@@ -399,7 +400,7 @@ static enum reply judge_unknown(const struct services_answer *answer, ssize_t co
 static enum reply read_answer(int fd, struct service_owner *owner, int flags)
 {
     struct services_answer answer;
-    const ssize_t count = recv(fd, &answer, sizeof(answer), flags | MSG_TRUNC);
+    const ssize_t count = system_recv(fd, &answer, sizeof(answer), flags | MSG_TRUNC);
     if (count != (ssize_t)sizeof(answer) ||
         (answer.magic != SERVICES_MAGIC_DOOR && answer.magic != SERVICES_MAGIC_OWNER)) {
         return judge_unknown(&answer, count);
@@ -430,7 +431,7 @@ static bool ask_once(const struct service_name *name, struct service_owner *owne
     const bool answered =
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
-        connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
+        system_connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
         read_answer(fd, owner, 0) == REPLY_OWNER;
     descriptor_close(fd);
     return answered;
@@ -481,7 +482,7 @@ void services_serve(struct services *services)
     struct epoll_event events[16];
     INVARIANTS(list_check(&services->claims));
     INVARIANTS(list_check(&services->questions));
-    const int count = epoll_wait(services->fd, events, COUNT_OF(events), 0);
+    const int count = system_epoll(services->fd, events, COUNT_OF(events));
     for (int i = 0; i < count; i++) {
         bool is_claim = false;
         for (struct list *node = services->claims.next; node != &services->claims;

@@ -68,7 +68,7 @@ static bool same_name(const struct service_name *a, const struct service_name *b
 static int bind_name(int *fd, const struct service_name *name)
 {
     *fd = descriptor_own(system_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (*fd >= 0 && bind(*fd, (const struct sockaddr *)&name->address, name->bytes) == 0) {
+    if (*fd >= 0 && system_bind(*fd, (const struct sockaddr *)&name->address, name->bytes) == 0) {
         return 0;
     }
     const int failure = errno;
@@ -169,7 +169,7 @@ static int hold_together(struct services *services, int *door, const struct serv
     for (int i = 0; i < DOOR_TRIES && (failure == EADDRINUSE || failure == EAGAIN); i++) {
         failure = bind_name(door, name);
         if (failure == 0) {
-            return listen(*door, BACKLOG) == 0 ? 0 : errno;
+            return system_listen(*door, BACKLOG) == 0 ? 0 : errno;
         }
         if (failure == EADDRINUSE) {
             failure = take_door(services, door, name);
@@ -199,7 +199,7 @@ static void service_check(const struct service *service)
 bool services_watch(struct services *services, int fd, void *what)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
-    return epoll_ctl(services->fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    return system_epoll_change(services->fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 /* A child of fork may have a copy of the descriptor, so that closing ours ends neither the socket
@@ -209,7 +209,7 @@ void services_let_go(const struct services *services, int *descriptor, bool ours
     const int fd = *descriptor;
     *descriptor = -1;
     if (fd >= 0) {
-        epoll_ctl(services->fd, EPOLL_CTL_DEL, fd, NULL);
+        system_epoll_change(services->fd, EPOLL_CTL_DEL, fd, NULL);
         if (ours) {
             shutdown(fd, SHUT_RDWR);
         }
@@ -329,10 +329,10 @@ int services_offer(struct services *services, struct service *service)
         failure = fds[i] < 0 || services_watch(services, fds[i], service) ? 0 : errno;
     }
     for (size_t i = 0; failure == 0 && i < COUNT_OF(fds); i++) {
-        failure = fds[i] < 0 || listen(fds[i], BACKLOG) == 0 ? 0 : errno;
+        failure = fds[i] < 0 || system_listen(fds[i], BACKLOG) == 0 ? 0 : errno;
     }
     for (size_t i = 0; failure != 0 && i < COUNT_OF(fds); i++) {
-        epoll_ctl(services->fd, EPOLL_CTL_DEL, fds[i], NULL);
+        system_epoll_change(services->fd, EPOLL_CTL_DEL, fds[i], NULL);
     }
     service->offered = failure == 0;
     INVARIANTS(service_check(service));

@@ -49,17 +49,15 @@ static struct {
 /* -- The kernel ---------------------------------------------------------------------------------*/
 
 long __wrap_syscall(long number, ...);
-int __wrap_connect(int fd, const struct sockaddr *address, socklen_t bytes);
-int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes);
-int __wrap_listen(int fd, int backlog);
+int __wrap_system_connect(int fd, const struct sockaddr *address, socklen_t bytes);
+int __wrap_system_bind(int fd, const struct sockaddr *address, socklen_t bytes);
+int __wrap_system_listen(int fd, int backlog);
 int __wrap_getsockname(int fd, struct sockaddr *address, socklen_t *bytes);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t bytes);
-ssize_t __wrap_recv(int fd, void *bytes, size_t count, int flags);
 int __wrap_shutdown(int fd, int how);
 int __wrap_fcntl64(int fd, int what, ...);
-int __wrap_epoll_create1(int flags);
-int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
-int __wrap_epoll_wait(int epoll, struct epoll_event *events, int room, int timeout);
+int __wrap_system_epoll_create(int flags);
+int __wrap_system_epoll_change(int epoll, int what, int fd, struct epoll_event *event);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags);
 int __real_clock_gettime(clockid_t clock, struct timespec *time);
@@ -88,13 +86,47 @@ static struct fake_socket *ours(int fd)
     return socket;
 }
 
-long __wrap_syscall(long number, ...)
+static ssize_t receive(int fd, void *bytes, size_t count, int flags)
 {
-    CHECK(number == SYS_socket);
-    return fake_open();
+    struct fake_socket *from = ours(fd);
+    if (!from->readable) {
+        errno = flags & MSG_DONTWAIT ? EAGAIN : ECONNRESET;
+        return from->hung_up ? 0 : -1;
+    }
+    from->readable = false;
+    memcpy(bytes, from->message, from->bytes < count ? from->bytes : count);
+    return (ssize_t)from->bytes;
 }
 
-int __wrap_connect(int fd, const struct sockaddr *address, socklen_t bytes)
+static int events_of(struct epoll_event *events, int room)
+{
+    int count = 0;
+    for (int i = 0; i < FAKE_COUNT && count < room; i++) {
+        const struct fake_socket *socket = fake_socket_of(FAKE_FIRST + i);
+        if (socket->open && socket->watched && (socket->readable || socket->hung_up)) {
+            events[count++] = (struct epoll_event){.events = EPOLLIN, .data.ptr = socket->about};
+        }
+    }
+    return count;
+}
+
+long __wrap_syscall(long number, ...)
+{
+    va_list arguments;
+    va_start(arguments, number);
+    const long a = va_arg(arguments, long), b = va_arg(arguments, long),
+               c = va_arg(arguments, long), d = va_arg(arguments, long);
+    va_end(arguments);
+    switch (number) {
+    case SYS_socket: return fake_open();
+    case SYS_recvfrom: return receive((int)a, (void *)b, (size_t)c, (int)d);
+    case SYS_epoll_wait: return events_of((struct epoll_event *)b, (int)c);
+    default: break;
+    }
+    UNREACHABLE("a system call without a fake");
+}
+
+int __wrap_system_connect(int fd, const struct sockaddr *address, socklen_t bytes)
 {
     (void)address;
     (void)bytes;
@@ -103,7 +135,7 @@ int __wrap_connect(int fd, const struct sockaddr *address, socklen_t bytes)
     return refuses(ECONNREFUSED) ? -1 : 0;
 }
 
-int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes)
+int __wrap_system_bind(int fd, const struct sockaddr *address, socklen_t bytes)
 {
     (void)address;
     (void)bytes;
@@ -111,7 +143,7 @@ int __wrap_bind(int fd, const struct sockaddr *address, socklen_t bytes)
     return refuses(EADDRINUSE) ? -1 : 0;
 }
 
-int __wrap_listen(int fd, int backlog)
+int __wrap_system_listen(int fd, int backlog)
 {
     (void)backlog;
     ours(fd);
@@ -141,18 +173,6 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 }
 
 /* Reads the message that waits; its length may exceed the room for it (MSG_TRUNC). */
-ssize_t __wrap_recv(int fd, void *bytes, size_t count, int flags)
-{
-    struct fake_socket *from = ours(fd);
-    if (!from->readable) {
-        errno = flags & MSG_DONTWAIT ? EAGAIN : ECONNRESET;
-        return from->hung_up ? 0 : -1;
-    }
-    from->readable = false;
-    memcpy(bytes, from->message, from->bytes < count ? from->bytes : count);
-    return (ssize_t)from->bytes;
-}
-
 int __wrap_shutdown(int fd, int how)
 {
     (void)how;
@@ -173,13 +193,13 @@ int __wrap_fcntl64(int fd, int what, ...)
     return refuses(EMFILE) ? -1 : fake_open();
 }
 
-int __wrap_epoll_create1(int flags)
+int __wrap_system_epoll_create(int flags)
 {
     (void)flags;
     return fake_open();
 }
 
-int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
+int __wrap_system_epoll_change(int epoll, int what, int fd, struct epoll_event *event)
 {
     struct fake_socket *socket = fake_socket_of(fd);
     (void)epoll;
@@ -190,20 +210,6 @@ int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
     socket->watched = what != EPOLL_CTL_DEL;
     socket->about = what != EPOLL_CTL_DEL ? event->data.ptr : NULL;
     return 0;
-}
-
-int __wrap_epoll_wait(int epoll, struct epoll_event *events, int room, int timeout)
-{
-    (void)epoll;
-    (void)timeout;
-    int count = 0;
-    for (int i = 0; i < FAKE_COUNT && count < room; i++) {
-        const struct fake_socket *socket = fake_socket_of(FAKE_FIRST + i);
-        if (socket->open && socket->watched && (socket->readable || socket->hung_up)) {
-            events[count++] = (struct epoll_event){.events = EPOLLIN, .data.ptr = socket->about};
-        }
-    }
-    return count;
 }
 
 /* Time passes while somebody waits. */

@@ -37,13 +37,13 @@
 static bool watch(struct shm_port *port, int fd, enum shm_watch *about)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = about};
-    return epoll_ctl(port->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+    return system_epoll_change(port->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 /* Closing alone is not enough: a child of fork may hold a copy. */
 static void unwatch_and_close(const struct shm_port *port, int fd)
 {
-    epoll_ctl(port->epoll, EPOLL_CTL_DEL, fd, NULL);
+    system_epoll_change(port->epoll, EPOLL_CTL_DEL, fd, NULL);
     descriptor_close(fd);
 }
 
@@ -102,7 +102,7 @@ struct shm_port *shm_port_open(const struct gid *self, int slot, char *error, si
     list_init(&port->dirty);
     link_table_init(&port->links);
     port->listener = port->board_fd = -1;
-    port->epoll = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
+    port->epoll = descriptor_own(system_epoll_create(EPOLL_CLOEXEC));
     if (!user_is_named(geteuid())) {
         explain_user(error, error_bytes);
         shm_port_close(port);
@@ -525,8 +525,8 @@ static enum greeting greet(struct shm_port *port, int socket)
         .looked_at = port->withdrawals,
     };
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = &inbound->watch};
-    if (epoll_ctl(port->epoll, EPOLL_CTL_MOD, socket, &event) != 0 || !answer(port, socket) ||
-        !add_inbound(port, inbound)) {
+    if (system_epoll_change(port->epoll, EPOLL_CTL_MOD, socket, &event) != 0 ||
+        !answer(port, socket) || !add_inbound(port, inbound)) {
         munmap(ring, sizeof(*ring));
         free(inbound);
         return GREETING_REFUSED;
@@ -567,7 +567,7 @@ static void serve_inbound(struct shm_port *port, struct shm_inbound *inbound)
     if (!drain(inbound->socket)) {
         /* Packets that the peer sent before it went are still delivered. */
         inbound->hung_up = true;
-        epoll_ctl(port->epoll, EPOLL_CTL_DEL, inbound->socket, NULL);
+        system_epoll_change(port->epoll, EPOLL_CTL_DEL, inbound->socket, NULL);
     }
 }
 

@@ -54,8 +54,8 @@ bool __wrap_local_send(int socket, const void *bytes, size_t count, const int *f
 ssize_t __wrap_local_receive(int socket, void *bytes, size_t count, int *fds, uint32_t *fd_count);
 void __wrap_descriptor_close(int fd);
 int __wrap_descriptor_own(int fd);
-int __wrap_epoll_create1(int flags);
-int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event);
+int __wrap_system_epoll_create(int flags);
+int __wrap_system_epoll_change(int epoll, int what, int fd, struct epoll_event *event);
 int __wrap_shutdown(int fd, int how);
 long __wrap_syscall(long number, ...);
 int __wrap_munmap(void *map, size_t bytes);
@@ -154,13 +154,13 @@ int __wrap_descriptor_own(int fd)
     return fd;
 }
 
-int __wrap_epoll_create1(int flags)
+int __wrap_system_epoll_create(int flags)
 {
     (void)flags;
     return fake_open();
 }
 
-int __wrap_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
+int __wrap_system_epoll_change(int epoll, int what, int fd, struct epoll_event *event)
 {
     struct fake_socket *socket = fake_socket_of(fd);
     (void)epoll;

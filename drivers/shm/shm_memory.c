@@ -32,7 +32,7 @@ bool shm_mark_fits(const struct shm_mark *mark, size_t bytes)
 static void *map_shared(int fd, size_t bytes, int protection)
 {
     CHECK(fd >= 0 && bytes >= sizeof(struct shm_mark));
-    void *map = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
+    void *map = system_map(fd, bytes, protection);
     if (map != MAP_FAILED && madvise(map, bytes, MADV_DONTFORK) != 0) {
         munmap(map, bytes);
         return MAP_FAILED;

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "base/check.h"
+#include "drivers/system/raced.h"
 
 _Atomic uint64_t descriptor_bits[DESCRIPTORS_MAX / 64];
 _Atomic uint64_t descriptor_lent_bits[DESCRIPTORS_MAX / 64];
@@ -84,6 +85,7 @@ int descriptor_lend(int fd)
 void descriptor_take_back(int fd)
 {
     if (descriptor_is_lent(fd)) {
+        race_forget(fd);
         descriptor_close(fd);
     }
 }

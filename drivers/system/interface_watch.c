@@ -25,7 +25,7 @@ static bool bind_socket(struct interface_watch *watch, bool events)
         .nl_groups = events ? RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR : 0,
     };
     socklen_t bytes = sizeof(name);
-    if (bind(watch->fd, (const struct sockaddr *)(const void *)&name, bytes) != 0 ||
+    if (system_bind(watch->fd, (const struct sockaddr *)(const void *)&name, bytes) != 0 ||
         getsockname(watch->fd, (struct sockaddr *)(void *)&name, &bytes) != 0) {
         return false;
     }

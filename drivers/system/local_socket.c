@@ -45,8 +45,8 @@ int local_listen(const struct local_name *name, int backlog)
     if (fd < 0) {
         return -1;
     }
-    if (bind(fd, (const struct sockaddr *)&name->address, name->bytes) != 0 ||
-        listen(fd, backlog) != 0) {
+    if (system_bind(fd, (const struct sockaddr *)&name->address, name->bytes) != 0 ||
+        system_listen(fd, backlog) != 0) {
         descriptor_close(fd);
         return -1;
     }
@@ -96,8 +96,9 @@ int local_dial(const struct local_name *name, pid_t *pid)
     const int wanted = 1;
     const int state = uncancelled_begin();
     (void)!setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &wanted, sizeof(wanted));
-    const bool good = connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
-                      is_ours(peer_of(fd).uid);
+    const bool good =
+        system_connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
+        is_ours(peer_of(fd).uid);
     uncancelled_end(state);
     if (!good) {
         descriptor_close(fd);
@@ -125,7 +126,7 @@ static void note_shortage(int reason)
 int local_accept_anybody(int listener)
 {
     const int state = uncancelled_begin();
-    const int fd = descriptor_own(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const int fd = descriptor_own(system_accept(listener));
     if (fd < 0) {
         note_shortage(errno);
     }

@@ -48,7 +48,7 @@ struct presence {
 static bool watch(const struct presence *presence, int fd, struct watched *about)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = about};
-    return epoll_ctl(presence->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+    return system_epoll_change(presence->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 /* Closing alone is not enough: a child may hold a copy. */
@@ -57,7 +57,7 @@ static void unwatch(const struct presence *presence, struct watched *watched)
     int *const fds[] = {&watched->socket, &watched->process};
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         if (*fds[i] >= 0) {
-            epoll_ctl(presence->epoll, EPOLL_CTL_DEL, *fds[i], NULL);
+            system_epoll_change(presence->epoll, EPOLL_CTL_DEL, *fds[i], NULL);
             descriptor_close(*fds[i]);
             *fds[i] = -1;
         }
@@ -93,7 +93,7 @@ struct presence *presence_open(const struct gid *gids, uint32_t count, uint32_t 
     }
     list_init(&presence->hosts);
     list_init(&presence->guests);
-    presence->epoll = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
+    presence->epoll = descriptor_own(system_epoll_create(EPOLL_CLOEXEC));
     if (presence->epoll < 0) {
         free(presence);
         return NULL;

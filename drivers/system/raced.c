@@ -18,6 +18,7 @@ extern void __tsan_func_entry(void *code) WEAK;
 extern void __tsan_func_exit(void *unused) WEAK; /* As gcc declares it by itself. */
 extern void __tsan_read_range_pc(void *memory, unsigned long bytes, void *code) WEAK;
 extern void __tsan_write_range_pc(void *memory, unsigned long bytes, void *code) WEAK;
+extern void __sanitizer_syscall_pre_impl_close(long fd) WEAK; /* Told of a close without libc. */
 extern void AnnotateIgnoreSyncBegin(const char *file, int line) WEAK;
 extern void AnnotateIgnoreSyncEnd(const char *file, int line) WEAK;
 extern void AnnotateIgnoreReadsBegin(const char *file, int line) WEAK;
@@ -100,6 +101,18 @@ void race_tell(void)
 {
     if (race_is_noted()) {
         __tsan_release(word_of(&race_told));
+    }
+}
+
+/* -- Descriptors --------------------------------------------------------------------------------*/
+
+/* A close is a write to ThreadSanitizer, which is ignored here, and then the end of its record. */
+void race_forget(int fd)
+{
+    if (race_is_noted() && __sanitizer_syscall_pre_impl_close != NULL) {
+        race_enter();
+        __sanitizer_syscall_pre_impl_close(fd);
+        race_leave();
     }
 }
 

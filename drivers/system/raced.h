@@ -67,4 +67,8 @@ void race_touch_for_peer(uint32_t qpn, bool writes, const struct segment *segmen
 /* The word that is released behind accesses of the queue pair's peer. */
 const void *race_peer_word(uint32_t qpn);
 
+/* ThreadSanitizer forgets what the program did with this descriptor, since nonic closes it unseen
+ * (system.h), and the number may be another file's next. Not for children of fork. */
+void race_forget(int fd);
+
 #endif

@@ -71,7 +71,8 @@ bool address_is_local(const uint8_t ip[16])
     const union socket_address address = socket_address_of(ip, 0, 0);
     const int fd =
         descriptor_own(system_socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    const bool local = fd >= 0 && bind(fd, &address.any, socket_address_bytes(&address)) == 0;
+    const bool local =
+        fd >= 0 && system_bind(fd, &address.any, socket_address_bytes(&address)) == 0;
     const int reason = local || !(shortage_is(errno) || errno == EADDRINUSE) ? 0 : errno;
     descriptor_close(fd);
     errno = reason;
@@ -84,8 +85,8 @@ bool address_leads(const uint8_t from[16], const uint8_t to[16])
     const union socket_address here = socket_address_of(from, 0, scope);
     const union socket_address there = socket_address_of(to, ROCE_UDP_PORT, scope);
     const int fd = descriptor_own(system_socket(here.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    const bool leads = fd >= 0 && bind(fd, &here.any, socket_address_bytes(&here)) == 0 &&
-                       connect(fd, &there.any, socket_address_bytes(&there)) == 0;
+    const bool leads = fd >= 0 && system_bind(fd, &here.any, socket_address_bytes(&here)) == 0 &&
+                       system_connect(fd, &there.any, socket_address_bytes(&there)) == 0;
     descriptor_close(fd);
     return leads;
 }
@@ -100,7 +101,7 @@ bool address_towards(const uint8_t to[16], uint32_t scope, uint8_t from[16])
         return false;
     }
     const bool found =
-        connect(fd, &address.any, bytes) == 0 && getsockname(fd, &address.any, &bytes) == 0;
+        system_connect(fd, &address.any, bytes) == 0 && getsockname(fd, &address.any, &bytes) == 0;
     descriptor_close(fd);
     if (found) {
         socket_address_ip(&address, from);

@@ -8,6 +8,11 @@
  *            - write, poll and others end a thread that was cancelled (pthread_cancel). If that
  *              thread held a lock of ours, nobody would give the lock back, and the whole program
  *              would stop. Switching cancellation off and on would cost more than the lock.
+ *            - accept4, bind, epoll_ctl and others are ThreadSanitizer's in a program that it
+ *              watches. It has a record for each descriptor's number, and reports two threads if
+ *              one makes a descriptor and the other one uses it: it sees none of our locks. If it
+ *              saw some of our calls and not others, the record would be that of an earlier file.
+ *              So it sees no call about our descriptors (docs/decisions/0058; tests/abi/unseen).
  *            Only descriptor_close (descriptor.h) closes descriptors.
  * Inputs     As the calls they are named after.
  * Outputs    Likewise; errno.
@@ -42,6 +47,18 @@ static inline int system_socket(int family, int type, int protocol)
 {
     return (int)syscall(SYS_socket, family, type, protocol);
 }
+
+/* Functions and not inline, so that tests can let them fail, and fuzzers answer them. */
+int system_bind(int socket, const struct sockaddr *name, socklen_t name_bytes);
+int system_connect(int socket, const struct sockaddr *name, socklen_t name_bytes);
+int system_listen(int socket, int backlog);
+/* The descriptor does not wait, and is closed by exec. */
+int system_accept(int listener);
+int system_eventfd(int flags);
+int system_epoll_create(int flags);
+int system_epoll_change(int epoll, int operation, int fd, struct epoll_event *event);
+/* Maps a file from its begin on, shared with others; MAP_FAILED with errno. munmap ends it. */
+void *system_map(int fd, size_t bytes, int protection);
 
 /* `path` begins at the directory `at`, which may be AT_FDCWD. */
 static inline int system_open(int at, const char *path, int flags)

@@ -31,7 +31,7 @@ int udp_socket_open(uint32_t ip, uint16_t port, bool has_checksum, char *error, 
     set_option(fd, SOL_SOCKET, SO_NO_CHECK, !has_checksum);
     set_option(fd, SOL_SOCKET, SO_SNDBUF, SOCKET_BYTES_WANTED);
     set_option(fd, SOL_SOCKET, SO_RCVBUF, SOCKET_BYTES_WANTED);
-    if (bind(fd, (const struct sockaddr *)(const void *)&self, sizeof(self)) != 0) {
+    if (system_bind(fd, (const struct sockaddr *)(const void *)&self, sizeof(self)) != 0) {
         const int reason = errno;
         char text[INET_ADDRSTRLEN];
         snprintf(error, error_bytes, "cannot bind %s port 0x%04x (%u): %s%s",

@@ -43,7 +43,7 @@ static bool bind_ipv4(int fd, const struct gid *group, uint32_t interface_index)
     const struct ip_mreqn member = {.imr_multiaddr = at.sin_addr,
                                     .imr_ifindex = (int)interface_index};
     return set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0) &&
-           bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 &&
+           system_bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 &&
            setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &member, sizeof(member)) == 0;
 }
 
@@ -57,7 +57,7 @@ static bool bind_ipv6(int fd, const struct gid *group, uint32_t interface_index)
                                      .ipv6mr_interface = interface_index};
     return set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
            set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0) &&
-           bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 &&
+           system_bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 &&
            setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &member, sizeof(member)) == 0;
 }
 
@@ -66,7 +66,7 @@ static bool watch_group(const struct udp_port *port, int operation, uint32_t ind
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = index};
     CHECK(index < UDP_GROUPS_MAX && port->groups[index].fd >= 0);
-    return epoll_ctl(port->groups_fd, operation, port->groups[index].fd, &event) == 0;
+    return system_epoll_change(port->groups_fd, operation, port->groups[index].fd, &event) == 0;
 }
 
 /* Each group once: its socket has all datagrams of the group. */

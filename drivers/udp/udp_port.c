@@ -11,6 +11,7 @@
 
 #include "drivers/system/descriptor.h"
 #include "drivers/system/socket_address.h"
+#include "drivers/system/system.h"
 
 /* The size that we ask for; the kernel grants less where net.core.rmem_max is lower. */
 #define RECEIVE_BYTES_WANTED (8 << 20)
@@ -182,7 +183,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     link_table_init(&port->links);
     port->segmenting = true;
     port->ports = 1;
-    port->groups_fd = descriptor_own(epoll_create1(EPOLL_CLOEXEC));
+    port->groups_fd = descriptor_own(system_epoll_create(EPOLL_CLOEXEC));
     if (port->groups_fd < 0) {
         snprintf(error, error_bytes, "no descriptor for multicast: %s", strerror(errno));
         return false;

@@ -74,7 +74,7 @@ static bool bind_to(int fd, const struct address *address, uint16_t port)
 {
     const union socket_address at =
         socket_address_of(address->gid.bytes, port, address->interface_index);
-    return bind(fd, &at.any, socket_address_bytes(&at)) == 0;
+    return system_bind(fd, &at.any, socket_address_bytes(&at)) == 0;
 }
 
 /* Binds to a random port of RoCE's range, so that switches hash two processes, and two runs,
@@ -311,8 +311,8 @@ static bool leads_there(const struct udp_port *port, const struct nic_route *rou
     const union socket_address to =
         socket_address_of(route->destination.bytes, ROCE_UDP_PORT, address->interface_index);
     const int fd = make_socket(port->addresses, address);
-    const bool leads =
-        fd >= 0 && bind_to(fd, address, 0) && connect(fd, &to.any, socket_address_bytes(&to)) == 0;
+    const bool leads = fd >= 0 && bind_to(fd, address, 0) &&
+                       system_connect(fd, &to.any, socket_address_bytes(&to)) == 0;
     descriptor_close(fd);
     return leads;
 }

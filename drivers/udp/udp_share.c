@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "drivers/share_route.h"
+#include "drivers/system/system.h"
 #include "drivers/udp/udp_port.h"
 
 /* The most looks at the common socket, and the most handovers, for one event. */
@@ -212,7 +213,7 @@ bool udp_port_look_at_shared(struct udp_port *port, const struct address *addres
 static bool watch(int epoll, int fd, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.fd = fd};
-    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+    return system_epoll_change(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 /* EPOLLEXCLUSIVE wakes one sleeping member per event, and never one that is stopped (SIGSTOP). */

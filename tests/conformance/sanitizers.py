@@ -47,12 +47,12 @@ RACES = 'sent', 'received', 'read', 'order', 'unsignaled', 'inlined', 'written',
 SANITIZERS = 'address', 'thread', 'undefined'
 
 
-def build(compiler, sanitizer, source, directory):
+def build(compiler, sanitizer, source, directory, *more):
     if shutil.which(compiler) is None:
         raise Skipped(f'{compiler} is not there')
     program = os.path.join(directory, 'program')
     flags = [f'-fsanitize={sanitizer}', '-fno-sanitize-recover=all'] if sanitizer else []
-    done = subprocess.run([compiler, '-g', '-O1', '-w', *flags, '-I', harness.ROOT, source, '-o', program, '-libverbs',
+    done = subprocess.run([compiler, '-g', '-O1', '-w', *flags, '-I', harness.ROOT, source, *more, '-o', program, '-libverbs',
                            '-lpthread'], capture_output=True, text=True)
     if done.returncode:
         raise Failure(done.stderr)
@@ -111,6 +111,14 @@ def race(compiler, mistake, wire):
         right = alone([program, mistake, 'right'], wire)
         if right and 'ThreadSanitizer' in right:
             raise Failure(right)
+
+
+def numbers(compiler, wire):
+    """The descriptors of the NIC are nothing to ThreadSanitizer."""
+    with tempfile.TemporaryDirectory() as directory:
+        source, commands = (os.path.join(harness.ROOT, 'tests', *path)
+                            for path in (('conformance', 'numbers.c'), ('api', 'cm_program.c')))
+        alone([build(compiler, 'thread', source, directory, commands, '-lcmocka')], wire)
 
 
 def undefined(mistake, wire):
@@ -178,6 +186,8 @@ def tests():
             for mistake in RACES:
                 test(f'{wire}: a race with the NIC, by {compiler}: {mistake}', race, compiler, mistake, wire,
                      smoke=(wire, compiler) == ('shm', 'gcc'))
+            test(f'{wire}: a race with the NIC, by {compiler}: none about its descriptors', numbers, compiler, wire,
+                 smoke=(wire, compiler) == ('udp', 'gcc'))
         for program in 'answers', 'landing':
             test(f'{wire}: {program}: each byte, by clang with -fsanitize=memory', is_believed, program, wire)
         for mistake in UNDEFINED:
