@@ -44,7 +44,7 @@ struct outside {
 /* Nothing comes in between while a kernel executes a command: a thread is cancelled, and its signal
  * handlers run, before that, after it, or while it waits. So must it be with us: we hold locks, and
  * a handler may leave us for good, by exit() or longjmp(). Signals that tell of errors of the
- * thread itself cannot wait. */
+ * thread itself cannot wait. The mutex of the files orders no two threads of the program. */
 static void enter_device(struct outside *outside)
 {
     sigset_t all;
@@ -55,11 +55,13 @@ static void enter_device(struct outside *outside)
     }
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &outside->cancellation);
     pthread_sigmask(SIG_BLOCK, &all, &outside->signals);
+    race_enter();
 }
 
 static void leave_device(const struct outside *outside)
 {
     const int reason = errno;
+    race_leave();
     pthread_sigmask(SIG_SETMASK, &outside->signals, NULL);
     pthread_setcancelstate(outside->cancellation, NULL);
     errno = reason;
@@ -373,7 +375,6 @@ static const char commanded;
 
 static int execute(struct cm_file *file, uint32_t number, struct cm_command *command)
 {
-    race_enter();
     race_release(&commanded);
     live_lock(file->live);
     live_now(file->live);
@@ -392,7 +393,6 @@ static int execute(struct cm_file *file, uint32_t number, struct cm_command *com
     if (failure == 0 && number == RDMA_USER_CM_CMD_GET_EVENT) {
         race_acquire(&commanded);
     }
-    race_leave();
     return failure;
 }
 
