@@ -69,7 +69,8 @@ struct checker_memory {
     bool (*on_stack)(const struct segment *segment, struct checker_frame *frame);
     /* May this thread still be in that function, or is the frame another thread's? */
     bool (*may_be_live)(const struct checker_frame *frame);
-    /* Told when memory is lent to the NIC, and when the program has it back. May be NULL. */
+    /* Told when memory is lent to the NIC, and when the program has it back; also before, each time
+     * that a region of it goes. May be NULL. */
     void (*lend)(const struct checker_lent *lent);
     void (*give_back)(const void *slot);
 };

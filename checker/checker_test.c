@@ -85,9 +85,10 @@ static void *room(size_t bytes)
     return memory_of;
 }
 
-static struct checker *make(enum qp_type type, uint32_t srq, uint32_t entries)
+static struct checker *make_with(const struct checker_memory *told, enum qp_type type, uint32_t srq,
+                                 uint32_t entries)
 {
-    struct checker *checker = checker_init(room(checker_bytes()), &world);
+    struct checker *checker = checker_init(room(checker_bytes()), told);
     const struct checker_qp_request request = {.qpn = QPN,
                                                .type = type,
                                                .capacity = {.sends = SENDS,
@@ -101,6 +102,11 @@ static struct checker *make(enum qp_type type, uint32_t srq, uint32_t entries)
     checker_cq_made(checker, CQ, entries, room(checker_cq_bytes()));
     checker_qp_made(checker, &request, room(checker_qp_bytes(&request)));
     return checker;
+}
+
+static struct checker *make(enum qp_type type, uint32_t srq, uint32_t entries)
+{
+    return make_with(&world, type, srq, entries);
 }
 
 static void unmake(struct checker *checker)
@@ -307,6 +313,39 @@ static void test_regions(void **state)
     complete(checker, COMPLETION_FLUSHED); /* The program has closed the connection. */
     expect_nothing(checker);
     unmake(checker);
+}
+
+static uint32_t given_back;
+
+static void count_back(const void *slot)
+{
+    assert_non_null(slot);
+    given_back++;
+}
+
+/* Memory whose region goes is told to be the program's, whether the queue pair has failed or not;
+ * and once more when the request ends. */
+static void test_region_gives_back(void **state)
+{
+    (void)state;
+    struct checker_memory counted = world;
+    counted.give_back = count_back;
+    for (int failed = 0; failed < 2; failed++) {
+        struct checker *checker = make_with(&counted, QP_RC, 0, 64);
+        given_back = 0;
+        post(checker, WORK_SEND, WORK_SIGNALED, 0, KEY);
+        post(checker, WORK_SEND, WORK_SIGNALED, 128, READ_ONLY);
+        if (failed) {
+            complete(checker, COMPLETION_FLUSHED);
+            assert_int_equal(given_back, 1);
+            post(checker, WORK_SEND, WORK_SIGNALED, 0, KEY);
+        }
+        const uint32_t before = given_back;
+        checker_region_gone(checker, KEY);
+        assert_int_equal(given_back, before + 1);
+        unmake(checker);
+        assert_int_equal(given_back, before + 3);
+    }
 }
 
 /* Memory that is freed under a request, by bytes that touch its first or its last one. */
@@ -673,23 +712,15 @@ static void test_unknown_objects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right_programs),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_regions),
-        cmocka_unit_test(test_freed),
-        cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_empty_receive),
-        cmocka_unit_test(test_shared_receives),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_unknown_objects),
-        cmocka_unit_test(test_datagrams),
-        cmocka_unit_test(test_datagrams_that_change),
+        cmocka_unit_test(test_right_programs),  cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_regions),         cmocka_unit_test(test_region_gives_back),
+        cmocka_unit_test(test_freed),           cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_order),           cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_signals),         cmocka_unit_test(test_empty_receive),
+        cmocka_unit_test(test_shared_receives), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_attributes),      cmocka_unit_test(test_unknown_objects),
+        cmocka_unit_test(test_datagrams),       cmocka_unit_test(test_datagrams_that_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,12 +169,15 @@ struct ring *receives_of(struct checker *checker, uint32_t qpn, uint32_t srq,
 void lend(struct checker *checker, const void *queue, uint32_t number, struct posted *posted,
           bool receives);
 void give_back(struct checker *checker, struct posted *posted);
+/* The NIC reaches its memory no more, or not all of it; the account stays. */
+void take_from_nic(const struct checker *checker, const struct posted *posted);
 
 /* A queue pair's requests are forgotten, as a reset forgets them; and the receives of a queue that
  * goes. */
 void receives_forget(struct checker *checker, struct ring *receives);
 void requests_forget(struct checker *checker, struct checked_qp *qp);
 /* The region with this key goes: notes that in requests which name it. */
-void requests_lose_region(struct checked_qp *qp, struct ring *ring, uint32_t key);
+void requests_lose_region(struct checker *checker, const struct checked_qp *qp, struct ring *ring,
+                          uint32_t key);
 
 #endif

@@ -71,15 +71,19 @@ void lend(struct checker *checker, const void *queue, uint32_t number, struct po
     }
 }
 
+void take_from_nic(const struct checker *checker, const struct posted *posted)
+{
+    if (posted->lent && checker->memory->give_back != NULL) {
+        checker->memory->give_back(posted);
+    }
+}
+
 void give_back(struct checker *checker, struct posted *posted)
 {
-    if (!posted->lent) {
-        return;
-    }
-    posted->lent = false;
-    count_pages(checker, posted, -1u);
-    if (checker->memory->give_back != NULL) {
-        checker->memory->give_back(posted);
+    take_from_nic(checker, posted);
+    if (posted->lent) {
+        posted->lent = false;
+        count_pages(checker, posted, -1u);
     }
 }
 

@@ -245,10 +245,11 @@ void checker_region_gone(struct checker *checker, uint32_t key)
         for (struct object *object = checker->buckets[i]; object != NULL; object = object->next) {
             if (object->kind == OBJECT_QP) {
                 struct checked_qp *qp = (struct checked_qp *)(void *)object;
-                requests_lose_region(qp, &qp->sends, key);
-                requests_lose_region(qp, &qp->receives, key);
+                requests_lose_region(checker, qp, &qp->sends, key);
+                requests_lose_region(checker, qp, &qp->receives, key);
             } else if (object->kind == OBJECT_SRQ) {
-                requests_lose_region(NULL, &((struct checked_srq *)(void *)object)->receives, key);
+                requests_lose_region(checker, NULL,
+                                     &((struct checked_srq *)(void *)object)->receives, key);
             }
         }
     }

@@ -267,17 +267,26 @@ void requests_forget(struct checker *checker, struct checked_qp *qp)
     qp->sends.told_full = qp->receives.told_full = false;
 }
 
-void requests_lose_region(struct checked_qp *qp, struct ring *ring, uint32_t key)
+static bool names_region(const struct posted *posted, uint32_t key)
 {
-    if (qp != NULL && qp->failed) {
-        return;
+    for (uint32_t i = 0; i < posted->sge_count; i++) {
+        if (posted->sges[i].key == key && posted->sges[i].bytes > 0) {
+            return true;
+        }
     }
+    return false;
+}
+
+/* A queue pair that has failed touches its memory no more, so that it loses nothing; but only now
+ * is its last access over for certain. */
+void requests_lose_region(struct checker *checker, const struct checked_qp *qp, struct ring *ring,
+                          uint32_t key)
+{
     for (uint32_t at = ring->head; at != ring->tail; at++) {
         struct posted *posted = ring_at(ring, at);
-        for (uint32_t i = 0; i < posted->sge_count; i++) {
-            if (posted->sges[i].key == key && posted->sges[i].bytes > 0) {
-                posted->gone_key = key;
-            }
+        if (names_region(posted, key)) {
+            take_from_nic(checker, posted);
+            posted->gone_key = qp != NULL && qp->failed ? posted->gone_key : key;
         }
     }
 }

@@ -148,6 +148,30 @@ static void withdrawn(void)
     b.memory[3] = 1;
 }
 
+/* It reuses the memory of a request that it has not polled, when it has deregistered another
+ * region, and this one. */
+static void deregistered(void)
+{
+    static char memory[BYTES];
+    struct ibv_mr *other = ibv_reg_mr(b.pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
+    EXPECT(other != NULL);
+    receive();
+    EXPECT(ibv_dereg_mr(is_right ? b.mr : other) == 0);
+    b.memory[RECEIVED + 3] = 1;
+}
+
+/* The same when its queue pair has failed. That alone does not take the memory from the NIC. */
+static void failed(void)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    receive();
+    EXPECT(ibv_modify_qp(b.qp, &attr, IBV_QP_STATE) == 0);
+    if (is_right) {
+        EXPECT(ibv_dereg_mr(b.mr) == 0);
+    }
+    b.memory[RECEIVED + 3] = 1;
+}
+
 static int shared;
 
 static void *answer(void *nothing)
@@ -290,6 +314,8 @@ static const struct {
     {"written", written},
     {"written-before", written_before},
     {"withdrawn", withdrawn},
+    {"deregistered", deregistered},
+    {"failed", failed},
     {"threads", threads},
     {"filled", filled},
     {"announced", announced},

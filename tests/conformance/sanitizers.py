@@ -41,8 +41,8 @@ CHECKED = {'write': 'Unaddressable byte(s)', 'in-flight': 'Unaddressable byte(s)
            **{mistake: 'Uninitialised byte(s)' for mistake in UNDEFINED}}
 
 # Races of a program with its NIC (races.c).
-RACES = 'sent', 'received', 'read', 'order', 'unsignaled', 'inlined', 'written', 'written-before', 'withdrawn', 'threads', \
-    'filled', 'told', 'announced'
+RACES = 'sent', 'received', 'read', 'order', 'unsignaled', 'inlined', 'written', 'written-before', 'withdrawn', \
+    'deregistered', 'failed', 'threads', 'filled', 'told', 'announced'
 
 SANITIZERS = 'address', 'thread', 'undefined'
 
