@@ -126,7 +126,7 @@ static void write_mapping(struct box *box, const char *line, FILE *to)
     }
 }
 
-/* A line of /proc/PID/mountinfo, likewise: numbers of mounts in the order in which they are told. */
+/* A line of /proc/PID/mountinfo, likewise. Mounts are numbered in the order of their telling. */
 static void write_mount(struct box *box, const char *line, FILE *to)
 {
     unsigned long mount, parent;

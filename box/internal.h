@@ -20,7 +20,7 @@
 enum {
     BOX_THREADS_MAX = 4096,
     BOX_NUMBERS_MAX = 8192,
-    FIRST_INODE = 5000, /* Of files that were not there before the run. */
+    FIRST_INODE = 5000, /* Files that were not there before the run begin here. */
     BOX_TIMERS_MAX = 256,
 };
 

@@ -131,26 +131,34 @@ static enum nic_arrived on_packet(struct nic *nic, const struct nic_frame *frame
     return moves ? NIC_MOVES : NIC_DONE;
 }
 
-/* The acknowledgement as a packet of its own, which takes the long way and moves nothing. */
-static void on_piggyback(struct nic *nic, const struct nic_frame *frame, struct instant now)
+struct nic_frame nic_piggyback_frame(const struct nic_frame *frame,
+                                     uint8_t headers[NIC_ACK_HEADERS_BYTES])
 {
-    uint8_t headers[ROCE_BTH_BYTES + ROCE_AETH_BYTES];
-    struct nic_move move;
-    if (frame->headers_bytes < ROCE_BTH_BYTES || engine_on_piggyback(nic, frame, now)) {
-        return;
-    }
     struct nic_frame ack = *frame;
     const struct roce_plain bth = {.opcode = ROCE_OPCODE(ROCE_SERVICE_RC, ROCE_ACKNOWLEDGE),
                                    .destination_qpn = load_be32(frame->headers + 4) & ROCE_24_BITS,
                                    .psn = frame->piggyback.psn & ROCE_24_BITS};
+    CHECK(frame->piggyback.there && frame->headers_bytes >= ROCE_BTH_BYTES);
     roce_plain_put(&bth, headers);
     store_be32(headers + ROCE_BTH_BYTES, frame->piggyback.aeth);
     ack.headers = headers;
-    ack.headers_bytes = sizeof(headers);
-    ack.payload = headers + sizeof(headers);
+    ack.headers_bytes = NIC_ACK_HEADERS_BYTES;
+    ack.payload = headers + NIC_ACK_HEADERS_BYTES;
     ack.payload_bytes = 0;
+    ack.piggyback.there = false;
     ack.placed = false;
-    (void)on_packet(nic, &ack, now, &move);
+    return ack;
+}
+
+/* It comes before the request that it travels with. */
+static void on_piggyback(struct nic *nic, const struct nic_frame *frame, struct instant now)
+{
+    uint8_t headers[NIC_ACK_HEADERS_BYTES];
+    struct nic_move move;
+    if (frame->headers_bytes >= ROCE_BTH_BYTES && !engine_on_piggyback(nic, frame, now)) {
+        const struct nic_frame ack = nic_piggyback_frame(frame, headers);
+        (void)on_packet(nic, &ack, now, &move); /* It moves nothing. */
+    }
 }
 
 enum nic_arrived nic_on_packet(struct nic *nic, const struct nic_frame *frame, struct instant now,

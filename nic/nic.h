@@ -199,6 +199,11 @@ static inline uint64_t nic_atomic_result(const struct nic_move *move, uint64_t b
     UNREACHABLE("an atomic outside its enum");
 }
 
+/* The acknowledgement that came with a frame of at least a BTH, as a frame of its own. */
+#define NIC_ACK_HEADERS_BYTES (ROCE_BTH_BYTES + ROCE_AETH_BYTES)
+struct nic_frame nic_piggyback_frame(const struct nic_frame *frame,
+                                     uint8_t headers[NIC_ACK_HEADERS_BYTES]);
+
 enum nic_arrived {
     NIC_DONE,       /* Counted, answered or dropped. */
     NIC_MOVES,      /* There is a move to make. */

@@ -129,7 +129,6 @@ struct segment {
     bool may_fault; /* Belongs to an on-demand region: the memory may turn out not to be there. */
 };
 
-/* The destination of the packets of a queue pair or an address handle. */
 /* An acknowledgement that travels with a request of its queue pair, and comes before it: the PSN
  * and the AETH of a packet of its own. */
 struct nic_piggyback {
@@ -139,6 +138,7 @@ struct nic_piggyback {
 
 #define NIC_PEERS_MASK 0xffffffu
 
+/* The destination of the packets of a queue pair or an address handle. */
 struct nic_av {
     struct gid source; /* One of the device's addresses. */
     struct gid destination;
@@ -150,8 +150,8 @@ struct nic_av {
     uint32_t flow_label;
     void *link;            /* Set by the world when it finds the peer. */
     uint32_t window_bytes; /* Request and read bytes the peer can hold in flight; 0: no limit. */
-    /* Set with `link`: which of block_limits.peers the link is, from 1 on; 0: none, the link carries
-     * RC only. */
+    /* Set with `link`: which of block_limits.peers the link is, from 1 on; 0: none, it carries RC
+     * only. */
     uint32_t peer : 24;
     /* Likewise: the bytes behind the BTH of a request that may carry an acknowledgement, at most
      * (nic_piggyback); 0: none does. */

@@ -6,7 +6,7 @@
  * It judges what the long way judges (rc_receive.c, rc_send.c), and does what that does, without
  * the general forms of packets. Where anything is not as usual, it says so before it has changed
  * anything, and the packet takes the long way. Builds for tests compare the two step by step;
- * tests/scenarios/short_way_test.c compares whole runs.
+ * tests/scenarios/rc_scenario_test.c compares whole runs.
  */
 #include <string.h>
 
