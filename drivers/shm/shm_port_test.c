@@ -360,6 +360,35 @@ static void test_any_opcode(void **state)
     }
 }
 
+/* An acknowledgement travels in the slot of a request, beside as many bytes as fit. */
+static void test_piggyback(void **state)
+{
+    struct bench *bench = *state;
+    uint8_t payload[SHM_PIGGYBACK_BYTES];
+    memset(payload, 0x5a, sizeof(payload));
+    for (uint32_t bytes = 0; bytes <= sizeof(payload); bytes += 4) {
+        struct nic_departure departure = {
+            .av = &plain_av,
+            .headers_bytes = ROCE_BTH_BYTES,
+            .payload_bytes = bytes,
+            .segments = {{.address = (uintptr_t)payload, .bytes = bytes}},
+            .segment_count = bytes != 0,
+            .piggyback = {.there = true, .psn = 0x123456, .aeth = 0x1f000000 + bytes},
+        };
+        assert_true(shm_link_transmit(bench->a, bench->link, &departure));
+        departure.piggyback.there = false;
+        assert_true(shm_link_transmit(bench->a, bench->link, &departure));
+        assert_true(shm_port_flush(bench->a));
+        const struct nic_frame *frame = &shm_port_next(bench->b, 10, NULL)->frame;
+        assert_true(frame->piggyback.there && frame->piggyback.psn == 0x123456);
+        assert_int_equal(frame->piggyback.aeth, 0x1f000000 + bytes);
+        assert_int_equal(frame->payload_bytes, bytes);
+        assert_memory_equal(frame->payload, payload, bytes);
+        assert_false(shm_port_next(bench->b, 10, NULL)->frame.piggyback.there);
+        assert_null(shm_port_next(bench->b, 10, NULL));
+    }
+}
+
 /* -- Sleeping -----------------------------------------------------------------------------------*/
 
 static void test_doorbell(void **state)
@@ -796,6 +825,7 @@ int main(void)
         SHM_TEST(test_payload_that_is_not_there),
         SHM_TEST(test_room_for_management),
         SHM_TEST(test_any_opcode),
+        SHM_TEST(test_piggyback),
         SHM_TEST(test_doorbell),
         SHM_TEST(test_doorbell_that_is_refused),
         SHM_TEST(test_old_marks),
