@@ -10,6 +10,7 @@
 #include "verbs/checking.h"
 #include "verbs/internal.h"
 #include "verbs/strict.h"
+#include "wire/inet.h"
 
 static bool all_zero(const uint8_t *bytes, size_t count)
 {
@@ -142,8 +143,13 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
  * sender named the two. */
 static bool is_ipv4_header(const struct ibv_grh *grh)
 {
-    const uint8_t *bytes = (const uint8_t *)grh;
-    return (bytes[0] >> 4) != 6 && (bytes[20] >> 4) == 4;
+    const uint8_t *bytes = (const uint8_t *)grh, *ipv4 = bytes + 20;
+    if ((ipv4[0] >> 4) != 4) {
+        return false;
+    }
+    /* In front of an IPv4 header may be anything, also the version of IPv6 (`nonic run --odd`). */
+    return (bytes[0] >> 4) != 6 ||
+           (ipv4[0] == 0x45 && inet_checksum(inet_sum(0, ipv4, INET_IPV4_BYTES)) == 0);
 }
 
 static void map_ipv4(union ibv_gid *gid, const uint8_t *address)

@@ -173,8 +173,9 @@ static bool open_ports(struct live *live, char *error, size_t error_bytes)
     if (!find_addresses(live, error, error_bytes)) {
         return false;
     }
-    if (is_odd(ODD_MTU) && live->addresses.mtu > PATH_MTU_2048) {
-        live->addresses.mtu = odd_draw(ODD_MTU, 2) == 0 ? PATH_MTU_1024 : PATH_MTU_2048;
+    if (is_odd(ODD_MTU) && live->addresses.mtu > PATH_MTU_1024) {
+        /* The same in all processes: rdma_cm refuses a peer whose MTU is larger. */
+        live->addresses.mtu = PATH_MTU_1024;
     }
     live_port_begin(live);
     if (!udp_port_open(&live->udp, &live->addresses, error, error_bytes)) {
