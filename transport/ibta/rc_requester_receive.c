@@ -127,34 +127,18 @@ static bool acknowledge(struct rc_requester *requester, struct send_queue *queue
     return missing;
 }
 
-/* -- The short way ------------------------------------------------------------------------------*/
-
-/* Does the acknowledgement cover the oldest request alone, and is that a packet that nothing else
- * is to be done about? */
+/* Does the acknowledgement cover the oldest request alone, one of one packet that wants no response,
+ * while nothing is sent again? Then `unacked` moves on, and that is all: the short way. */
 static bool covers_plain(const struct rc_requester *requester, const struct send_queue *queue,
                          struct psn psn)
 {
-    if (queue->head == queue->next || requester->window_max != 0 || requester->window != 0 ||
-        requester->window_shut || !psn_equal(requester->send, requester->next)) {
+    if (queue->head == queue->next || requester->window_shut ||
+        !psn_equal(requester->send, requester->next)) {
         return false;
     }
     const struct work *work = send_queue_at(queue, queue->head);
     return psn_equal(work->first, psn) && psn_equal(requester->unacked, psn) &&
            work->packets == 1 && !work_wants_response(work);
-}
-
-static void acknowledge_plain(struct rc_requester *requester, struct psn upto, struct instant now)
-{
-    requester->unacked = upto;
-    if (psn_distance(requester->asked, upto) > 0) {
-        requester->asked = upto;
-    }
-    requester->gap_known = false;
-    requester->retries_left = requester->retry_limit;
-    requester->rnr_left = requester->rnr_limit;
-    requester->retry_at = psn_equal(upto, requester->next)
-                              ? INSTANT_NEVER
-                              : instant_after(now, ack_timeout_ns(requester->timeout_code));
 }
 
 /* The long way comes to the same. */
@@ -164,12 +148,10 @@ static void check_plain(const struct rc_requester *requester, const struct send_
     struct rc_requester by_long = *requester, by_short = *requester;
     struct send_queue passed = *queue;
     CHECK(!acknowledge(&by_long, &passed, upto, now));
-    acknowledge_plain(&by_short, upto, now);
+    advance(&by_short, upto, now);
     CHECK(memcmp(&by_long, &by_short, sizeof(by_long)) == 0);
     CHECK(memcmp(&passed, queue, sizeof(passed)) == 0);
 }
-
-/* -- Acknowledgements ---------------------------------------------------------------------------*/
 
 static void learn_credits(struct rc_requester *requester, uint8_t code, uint32_t msn)
 {
@@ -285,7 +267,7 @@ static struct rc_progress on_ack(struct rc_requester *requester, struct send_que
         learn_credits(requester, value, msn);
         if (covers_plain(requester, queue, psn)) {
             INVARIANTS(check_plain(requester, queue, psn_after(psn, 1), now));
-            acknowledge_plain(requester, psn_after(psn, 1), now);
+            advance(requester, psn_after(psn, 1), now);
         } else if (acknowledge(requester, queue, psn_after(psn, 1), now)) {
             return missing_response(requester, queue);
         }
