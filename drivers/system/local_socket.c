@@ -94,12 +94,10 @@ int local_dial(const struct local_name *name, pid_t *pid)
     /* The process that answers later has to be of our user as well. The kernel tells that, unless a
      * filter of system calls forbids it. */
     const int wanted = 1;
-    const int state = uncancelled_begin();
     (void)!setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &wanted, sizeof(wanted));
     const bool good =
         system_connect(fd, (const struct sockaddr *)&name->address, name->bytes) == 0 &&
         is_ours(peer_of(fd).uid);
-    uncancelled_end(state);
     if (!good) {
         descriptor_close(fd);
         return -1;
@@ -125,12 +123,10 @@ static void note_shortage(int reason)
 
 int local_accept_anybody(int listener)
 {
-    const int state = uncancelled_begin();
     const int fd = descriptor_own(system_accept(listener));
     if (fd < 0) {
         note_shortage(errno);
     }
-    uncancelled_end(state);
     return fd;
 }
 
