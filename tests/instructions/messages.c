@@ -8,7 +8,7 @@
  *   write  RDMA WRITE and its completion
  *   read   RDMA READ and its completion
  *   pong   one way of a ping-pong of SENDs: post, poll the receive, post another one
- *   srq    the same with shared receives, and one completion queue for each end
+ *   srq    the same with shared receives
  *   idle   polls of an empty completion queue
  *
  * nonic's thread would look now and then whether the program still polls, and take over under
