@@ -151,11 +151,14 @@ static void one_way(uint32_t bytes, int number)
     receive(to, bytes);
 }
 
+/* A poll of a device that has had something to do: its rings are there. */
 static void poll_once(uint32_t bytes, int number)
 {
     struct ibv_wc wc;
-    (void)bytes;
-    (void)number;
+    if (number < WARM) {
+        write_one(bytes, number);
+        return;
+    }
     EXPECT(ibv_poll_cq(ends[0].cq, 1, &wc) == 0);
 }
 
