@@ -93,7 +93,7 @@ static const struct row rows[] = {
     {"two slow paths, 3 % lost", 2, LONG, 36000, 100, 256, 1000,
      .loss = 30000, .line = 185, .answers = 2000, .change = ASKS_ALWAYS},
     {"4 KB one by one, 1 % lost", 1, 8000, 1, 1, 1000, 100, 64, 1000,
-     .loss = 10000, .answer_loss = 10000, .slow_us = 2300, .change = NO_PROBES},
+     .loss = 10000, .answer_loss = 10000, .slow_us = 450, .change = NO_PROBES},
 };
 /* clang-format on */
 
@@ -359,7 +359,7 @@ static void change_policy(struct world *world)
     } else if (is_changed(world, LONG_START)) {
         policy->congestion.agree_percent = 100;
     } else if (is_changed(world, NO_PROBES)) {
-        policy->rtt.probe_least_ns = 500000000;
+        policy->rtt.probe_least_ns = policy->rtt.tail_least_ns = 500000000;
     }
 }
 

@@ -130,7 +130,7 @@ static void timers_start(struct block_path *path, struct instant now)
     path->probes = 0;
     path->expiries = 0;
     path->doubt_at = instant_after(now, rtt_pto_ns(&path->rtt, &path->policy->rtt, 0));
-    path->probe_at = path->doubt_at;
+    path->probe_at = instant_after(now, rtt_tlp_ns(&path->rtt, &path->policy->rtt));
     path->timeout_at = instant_after(path->doubt_at, rtt_rto_ns(&path->rtt, &path->policy->rtt, 0));
 }
 
@@ -557,6 +557,9 @@ enum block_path_event block_path_on_time(struct block_path *path, struct instant
     }
     if (path->suspect) {
         try_suspect(path, now);
+    } else if (instant_before(path->probe_at, path->doubt_at)) {
+        /* A tail loss probe, which does not count: what follows is as if it had not been sent. */
+        path->probe_at = path->doubt_at;
     } else {
         count_probe(path, now);
         path->probe_at =

@@ -82,7 +82,7 @@ struct block_path {
     /* ... how long after that we knew, with the time that the peer held it. */
     uint64_t arrived_ns;
     struct instant probe_at;       /* INSTANT_NEVER: nothing is out. */
-    struct instant doubt_at;       /* When the first probe was or will be due; and how long ... */
+    struct instant doubt_at;       /* When the first one that counts is due; and how long ... */
     struct instant timeout_at;     /* ... silence is borne after that. */
     struct instant recovery_until; /* Losses until then belong to one recovery. */
     struct instant widened_until;  /* Spurious losses until then belong to one widening. */

@@ -85,3 +85,13 @@ uint64_t rtt_pto_ns(const struct rtt *rtt, const struct rtt_policy *policy, uint
     }
     return wait << smaller(probes, PROBE_DOUBLINGS_MAX);
 }
+
+uint64_t rtt_tlp_ns(const struct rtt *rtt, const struct rtt_policy *policy)
+{
+    const uint64_t late =
+        rtt->smoothed_ns + larger(rtt->smoothed_ns, 4 * (uint64_t)rtt->variation_ns);
+    const uint64_t probe = rtt_pto_ns(rtt, policy, 0);
+    return rtt_known(rtt)
+               ? smaller(larger(late, policy->tail_least_ns) + policy->allowance_ns, probe)
+               : probe;
+}

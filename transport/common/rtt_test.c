@@ -81,10 +81,12 @@ static void test_timers(void **state)
     rtt_init(&rtt);
     assert_int_equal(rtt_pto_ns(&rtt, &policy, 0), 1000 * MS);
     assert_int_equal(rtt_rto_ns(&rtt, &policy, 0), 1000 * MS);
+    assert_int_equal(rtt_tlp_ns(&rtt, &policy), 1000 * MS);
     /* A short trip: the floors. */
     for (uint64_t n = 0; n < 100; n++) {
         rtt_sample(&rtt, &policy, 100000, (struct instant){n});
     }
+    assert_in_range(rtt_tlp_ns(&rtt, &policy), 200000, 201000);
     assert_int_equal(rtt_pto_ns(&rtt, &policy, 0), 2 * MS);
     assert_int_equal(rtt_pto_ns(&rtt, &policy, 1), 4 * MS);
     assert_int_equal(rtt_pto_ns(&rtt, &policy, 6), 128 * MS);
@@ -94,17 +96,26 @@ static void test_timers(void **state)
     assert_int_equal(rtt_rto_ns(&rtt, &policy, UINT32_MAX), 1000 * MS);
     policy.allowance_ns = 3 * MS;
     assert_int_equal(rtt_pto_ns(&rtt, &policy, 0), 5 * MS);
-    /* A long one: twice the trip, but not later than the timeout. */
+    assert_in_range(rtt_tlp_ns(&rtt, &policy), 200000 + 3 * MS, 201000 + 3 * MS);
+    /* A short one that varies, and one that is shorter than the floor. */
     policy.allowance_ns = 0;
+    rtt_sample(&rtt, &policy, 300000, (struct instant){100});
+    assert_in_range(rtt_tlp_ns(&rtt, &policy), 325000, 326000);
+    rtt_init(&rtt);
+    rtt_sample(&rtt, &policy, 10000, (struct instant){0});
+    assert_int_equal(rtt_tlp_ns(&rtt, &policy), 100000);
+    /* A long one: twice the trip, but not later than the timeout. */
     rtt_init(&rtt);
     rtt_sample(&rtt, &policy, 40 * MS, (struct instant){0});
     assert_int_equal(rtt_rto_ns(&rtt, &policy, 0), 120 * MS);
     assert_int_equal(rtt_pto_ns(&rtt, &policy, 0), 80 * MS);
+    assert_int_equal(rtt_tlp_ns(&rtt, &policy), 80 * MS);
     for (uint64_t n = 0; n < 100; n++) {
         rtt_sample(&rtt, &policy, 40 * MS, (struct instant){n});
     }
     assert_true(rtt_rto_ns(&rtt, &policy, 0) < 42 * MS);
     assert_int_equal(rtt_pto_ns(&rtt, &policy, 0), rtt_rto_ns(&rtt, &policy, 0));
+    assert_int_equal(rtt_tlp_ns(&rtt, &policy), rtt_rto_ns(&rtt, &policy, 0));
 }
 
 int main(void)
