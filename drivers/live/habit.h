@@ -80,6 +80,10 @@
 /* The thread goes on looking for packets this long before it sleeps: a sleep and a doorbell cost
  * more than this. */
 #define HABIT_LINGER_NS 20000
+/* In a stream one call of the sender brings up to 64 packets, which are taken in before the next
+ * ones come. */
+#define HABIT_STREAM           16 /* Packets of a look. */
+#define HABIT_LINGER_STREAM_NS 50000
 /* How soon the thread looks again for things that nobody announces, such as room on a full ring: a
  * ring is emptied in less. */
 #define HABIT_WAIT_NS      50000
@@ -106,6 +110,7 @@ struct habit {
     uint32_t polls_to_believe; /* After this number of them we believe that the program polls. */
     uint32_t rounds_without_time; /* Rounds with packets since we looked at timers. */
     uint32_t rounds_without_udp;  /* Rounds of the thread without a peer over UDP. */
+    bool streaming;               /* The thread has seen a stream since it began to rest. */
     struct {
         bool together;       /* Posts may wait for one another, ... */
         uint32_t waiting;    /* ... and this number of them do, ... */
@@ -385,11 +390,19 @@ static inline bool habit_is_polling(uint64_t look_ns, uint64_t rounds, uint64_t 
                                    : rounds >= HABIT_ROUNDS_OF_POLLER;
 }
 
-/* Has no packet come since `last_packet`, for longer than HABIT_LINGER_NS? Then the thread
- * rests. */
-static inline bool habit_rests(struct instant now, struct instant last_packet)
+/* A look of the thread has brought `count` packets. */
+static inline void habit_note_look(struct habit *habit, uint32_t count)
 {
-    return now.ns - last_packet.ns > HABIT_LINGER_NS;
+    habit->streaming = habit->streaming || count >= HABIT_STREAM;
+}
+
+/* Has no packet come since `last_packet`, for long enough? Then the thread rests. */
+static inline bool habit_rests(struct habit *habit, struct instant now, struct instant last_packet)
+{
+    const uint64_t linger_ns = habit->streaming ? HABIT_LINGER_STREAM_NS : HABIT_LINGER_NS;
+    const bool rests = now.ns - last_packet.ns > linger_ns;
+    habit->streaming = habit->streaming && !rests;
+    return rests;
 }
 
 /* Has the thread been busy since `last_look`, for HABIT_BUSY_LOOK_NS? Then it looks at its

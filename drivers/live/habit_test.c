@@ -380,8 +380,6 @@ static void test_naps(void **state)
             habit_nap_ns((struct instant){rows[i].now}, (struct instant){rows[i].deadline}),
             rows[i].nap);
     }
-    assert_false(habit_rests((struct instant){20007}, (struct instant){7}));
-    assert_true(habit_rests((struct instant){20008}, (struct instant){7}));
     assert_false(habit_looks_up((struct instant){10000006}, (struct instant){7}));
     assert_true(habit_looks_up((struct instant){10000007}, (struct instant){7}));
     assert_false(habit_is_polling(HABIT_LOOK_NS, 15, 0));
@@ -395,6 +393,22 @@ static void test_naps(void **state)
         assert_int_equal(habit_first_look_ns(&habit),
                          i < HABIT_FIRST_LOOKS_MAX ? HABIT_LOOK_NS_FIRST : HABIT_LOOK_NS);
         assert_int_equal(habit_first_look_ns(&habit), HABIT_LOOK_NS);
+    }
+}
+
+/* After a stream the thread lingers longer, once. */
+static void test_lingering(void **state)
+{
+    (void)state;
+    struct habit habit;
+    habit_init(&habit, 1);
+    for (uint32_t count = 0; count <= HABIT_STREAM; count += HABIT_STREAM / 2) {
+        const uint64_t linger_ns = count < HABIT_STREAM ? 20000 : 50000;
+        habit_note_look(&habit, count);
+        habit_note_look(&habit, 1);
+        assert_false(habit_rests(&habit, (struct instant){linger_ns + 7}, (struct instant){7}));
+        assert_true(habit_rests(&habit, (struct instant){linger_ns + 8}, (struct instant){7}));
+        assert_true(habit_rests(&habit, (struct instant){20008}, (struct instant){7}));
     }
 }
 
@@ -432,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_what_is_placed),
         cmocka_unit_test(test_how_much_at_a_time),
         cmocka_unit_test(test_naps),
+        cmocka_unit_test(test_lingering),
         cmocka_unit_test(test_rounds_of_reapers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,13 +100,21 @@ static void check_time_if_late(struct live *live)
     }
 }
 
+/* A look of the thread. */
+static uint32_t take_in(struct live *live, bool look_at_udp)
+{
+    const uint32_t count = live_receive(live, habit_quantum(&live->habit), look_at_udp);
+    habit_note_look(&live->habit, count);
+    return count;
+}
+
 /* Receives, serves timers, sends. False: no packet came in, and none went out. */
 static bool go_round(struct live *live)
 {
     INVARIANTS(live_check(live));
     live->now = clock_now();
     const bool look_at_udp = habit_looks_at_udp(&live->habit, udp_port_is_used(&live->udp));
-    const uint32_t received = live_receive(live, habit_quantum(&live->habit), look_at_udp);
+    const uint32_t received = take_in(live, look_at_udp);
     if (received == 0) {
         check_time(live);
     } else {
@@ -315,7 +323,7 @@ static void serve_events(struct live *live, const struct epoll_event *events, in
         } else if (live->shm != NULL && events[i].data.fd == shm_port_fd(live->shm)) {
             shm_port_serve(live->shm);
         } else if (!live->addresses.shared || !live_receive_shared(live, events[i].data.fd)) {
-            live_receive(live, habit_quantum(&live->habit), true);
+            take_in(live, true);
         }
     }
     tell_ends(live);
@@ -479,7 +487,7 @@ void *live_thread(void *argument)
         }
         if (go_round(live)) {
             last_packet = live->now;
-        } else if (habit_rests(live->now, last_packet)) {
+        } else if (habit_rests(&live->habit, live->now, last_packet)) {
             capture_flush(live->capture);
             rest(live);
             last_packet = last_look = clock_now();

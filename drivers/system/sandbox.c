@@ -14,9 +14,9 @@ static const struct {
     const char *name;
     long number;
 } needed[] = {
-    {"accept4", SYS_accept4},   {"connect", SYS_connect}, {"epoll_wait", SYS_epoll_wait},
-    {"recvfrom", SYS_recvfrom}, {"recvmsg", SYS_recvmsg}, {"sendmmsg", SYS_sendmmsg},
-    {"sendmsg", SYS_sendmsg},   {"sendto", SYS_sendto},
+    {"accept4", SYS_accept4},   {"connect", SYS_connect},   {"epoll_wait", SYS_epoll_wait},
+    {"recvfrom", SYS_recvfrom}, {"recvmmsg", SYS_recvmmsg}, {"recvmsg", SYS_recvmsg},
+    {"sendmmsg", SYS_sendmmsg}, {"sendmsg", SYS_sendmsg},   {"sendto", SYS_sendto},
 };
 
 /* A filter refuses a call before the kernel sees that the descriptor is no socket. */

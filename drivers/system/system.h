@@ -145,6 +145,12 @@ static inline ssize_t system_recv_message(int socket, struct msghdr *message, in
     return syscall(SYS_recvmsg, socket, message, flags);
 }
 
+static inline int system_recv_messages(int socket, struct mmsghdr *messages, uint32_t count,
+                                       int flags)
+{
+    return (int)syscall(SYS_recvmmsg, socket, messages, count, flags, NULL);
+}
+
 /* -- Waiting ------------------------------------------------------------------------------------*/
 
 static inline int system_poll(struct pollfd *fds, uint32_t count, int timeout_ms)

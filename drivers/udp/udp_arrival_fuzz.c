@@ -29,36 +29,38 @@
 #include "tests/fuzz/nic_target.h"
 #include "wire/roce_frame.h"
 
-#define SLOT           3
-#define FD_OWN         100001
-#define FD_COMMON      100002
-#define FD_MAIL        100003
-#define FD_LISTENER    100004
-#define MESSAGE_BYTES  4096
-#define CONTROL_BYTES  64
-#define LOOKUPS_MAX    1024
-#define LINKS_MAX      16
-#define RECEIVE_BUFFER (1 << 16)
+#define SLOT          3
+#define FD_OWN        100001
+#define FD_COMMON     100002
+#define FD_MAIL       100003
+#define FD_LISTENER   100004
+#define MESSAGE_BYTES 4096
+#define CONTROL_BYTES 64
+#define COPIES_MAX    3
+#define LOOKUPS_MAX   1024
+#define LINKS_MAX     16
 
 static struct {
     struct nic_target nic;
     struct live *live;
     struct share share;
     struct input *input;
-    struct sockaddr_storage from; /* The message that the next recvmsg brings, ... */
+    struct sockaddr_storage from; /* The message that the next call brings, ... */
     uint8_t message[MESSAGE_BYTES];
     size_t bytes; /* ... 0: none. */
     uint8_t control[CONTROL_BYTES];
     size_t control_bytes;
     uint8_t handover[MESSAGE_BYTES];
     size_t handover_bytes;
+    uint8_t copies; /* Of the message, if it is asked for several. */
     uint32_t probes, answers;
     uint32_t links;
 } world;
 
 /* Buffers of the port, which are written before they are read. */
 static struct udp_link passing[UDP_PASSING_MAX];
-static uint8_t receive_buffer[RECEIVE_BUFFER + ROCE_HEADERS_BYTES_MAX];
+static uint8_t receive_buffer[UDP_MESSAGES_MAX * UDP_RECEIVE_STRIDE];
+static struct udp_inbox inbox;
 static uint8_t handover_buffer[SHARE_HANDOVER_BYTES_MAX];
 
 static const struct gid peers[] = {
@@ -80,27 +82,42 @@ size_t __wrap_share_collect(struct share *share, void *handover, size_t bytes_ma
 void __wrap_share_admit(const struct share *share);
 enum status __wrap_live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot);
 
-/* recvmsg. */
+static size_t fill(struct msghdr *message)
+{
+    CHECK(message->msg_iov->iov_len >= world.bytes &&
+          message->msg_controllen >= world.control_bytes);
+    memcpy(message->msg_name, &world.from, sizeof(world.from));
+    memcpy(message->msg_iov->iov_base, world.message, world.bytes);
+    memcpy(message->msg_control, world.control, world.control_bytes);
+    message->msg_controllen = world.control_bytes;
+    message->msg_flags = 0;
+    return world.bytes;
+}
+
+/* The message once by recvmsg, or `copies` times by recvmmsg. */
 long __wrap_syscall(long number, ...)
 {
     va_list arguments;
     va_start(arguments, number);
     (void)va_arg(arguments, int);
-    struct msghdr *message = va_arg(arguments, struct msghdr *);
+    void *place = va_arg(arguments, void *);
+    const bool many = number == SYS_recvmmsg;
+    const uint32_t most = many ? va_arg(arguments, uint32_t) : 1;
     va_end(arguments);
-    if (number != SYS_recvmsg || world.bytes == 0) {
-        errno = number != SYS_recvmsg ? ENOSYS : EAGAIN;
+    if ((number != SYS_recvmsg && !many) || world.bytes == 0) {
+        errno = number != SYS_recvmsg && !many ? ENOSYS : EAGAIN;
         return -1;
     }
-    const size_t count = world.bytes;
+    long result = 0;
+    if (!many) {
+        result = (long)fill(place);
+    }
+    for (struct mmsghdr *one = place; many && result < world.copies && result < most; one++) {
+        one->msg_len = (uint32_t)fill(&one->msg_hdr);
+        result++;
+    }
     world.bytes = 0;
-    CHECK(message->msg_iov->iov_len >= count && message->msg_controllen >= world.control_bytes);
-    memcpy(message->msg_name, &world.from, sizeof(world.from));
-    memcpy(message->msg_iov->iov_base, world.message, count);
-    memcpy(message->msg_control, world.control, world.control_bytes);
-    message->msg_controllen = world.control_bytes;
-    message->msg_flags = 0;
-    return (long)count;
+    return result;
 }
 
 void __wrap_udp_port_transmit_headers(struct udp_port *port, struct udp_link *link,
@@ -174,6 +191,8 @@ static void make_port(void)
     memset(passing, 0, sizeof(passing));
     port->passing = passing;
     port->receive_buffer = receive_buffer;
+    inbox.next = inbox.count = 0;
+    port->inbox = &inbox;
     port->handover.bytes = handover_buffer;
 }
 
@@ -327,11 +346,11 @@ static void lay_message(struct input *input)
         }
         first = i == 0 ? count : first;
         world.bytes += count;
-        world.probes += world.bytes > 0; /* There is one probe at most. */
+        world.probes += COPIES_MAX; /* There is one probe at most in each. */
     }
     if (packets > 1) {
         tell(IPPROTO_UDP, UDP_GRO, choice & 32 ? (int)take_number(input, 4) : (int)first);
-        world.probes += MESSAGE_BYTES / (ROCE_PROBE_BYTES + ROCE_ICRC_BYTES);
+        world.probes += COPIES_MAX * MESSAGE_BYTES / (ROCE_PROBE_BYTES + ROCE_ICRC_BYTES);
     }
     if (choice & 16) {
         tell(IPPROTO_IP, choice & 8 ? IP_TOS : IP_TTL, take(input));
@@ -340,7 +359,11 @@ static void lay_message(struct input *input)
 
 static void receive(struct input *input, bool common)
 {
+    const uint8_t copies = take(input);
     lay_message(input);
+    world.copies = copies % (COPIES_MAX + 1);
+    world.live->udp.alone = world.copies > 0;
+    world.live->udp.fruitful_looks = world.copies > 0 ? UINT32_MAX / 2 : 0;
     if (common) {
         CHECK(live_receive_shared(world.live, FD_COMMON));
     } else {

@@ -18,9 +18,8 @@
 #define SEND_BYTES_WANTED    RECEIVE_BYTES_WANTED
 /* One queue pair's share: enough to keep both sides busy while an acknowledgement of the other side
  * waits for the end of a round; a larger window only costs cache misses. */
-#define WINDOW_BYTES_MAX     (1 << 20)
-#define TURN_BYTES           (1 << 19)
-#define RECEIVE_BUFFER_BYTES (1 << 16)
+#define WINDOW_BYTES_MAX (1 << 20)
+#define TURN_BYTES       (1 << 19)
 
 /* -- Opening ------------------------------------------------------------------------------------*/
 
@@ -205,8 +204,9 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     port->pieces = calloc(UDP_PIECES_MAX, sizeof(*port->pieces));
     port->arena = malloc((size_t)UDP_BATCH_MAX * UDP_COPIED_BYTES_MAX);
     port->tails = malloc((size_t)UDP_BATCH_MAX * UDP_TAIL_BYTES);
-    /* A look ahead reads the longest headers there are, also of a short datagram at the end. */
-    port->receive_buffer = malloc(RECEIVE_BUFFER_BYTES + ROCE_HEADERS_BYTES_MAX);
+    port->inbox = calloc(1, sizeof(*port->inbox));
+    /* Pages that nothing was received into are not taken from the system. */
+    port->receive_buffer = malloc((size_t)UDP_MESSAGES_MAX * UDP_RECEIVE_STRIDE);
     port->bounce = malloc(BLOCK_PACKET_BYTES_MAX);
     port->passing = calloc(UDP_PASSING_MAX, sizeof(*port->passing));
     port->layout = udp_layout_make();
@@ -214,7 +214,7 @@ bool udp_port_open(struct udp_port *port, const struct address_set *addresses, c
     port->handover.bytes = addresses->shared ? malloc(SHARE_HANDOVER_BYTES_MAX) : NULL;
     if (port->passing == NULL || port->layout == NULL || port->waiting == NULL ||
         port->batch == NULL || port->pieces == NULL || port->arena == NULL || port->tails == NULL ||
-        port->receive_buffer == NULL || port->bounce == NULL ||
+        port->inbox == NULL || port->receive_buffer == NULL || port->bounce == NULL ||
         (addresses->shared && port->handover.bytes == NULL)) {
         snprintf(error, error_bytes, "no memory for the UDP port");
         return false;
@@ -259,6 +259,7 @@ void udp_port_close(struct udp_port *port)
     free(port->pieces);
     free(port->arena);
     free(port->tails);
+    free(port->inbox);
     free(port->receive_buffer);
     free(port->bounce);
     free(port->handover.bytes);

@@ -52,6 +52,12 @@
  * when they came, their traffic class, hop limit and flow label. There is room for all, since
  * several processes may have set the options of a socket. */
 #define UDP_TOLD_BYTES (4 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct timespec)))
+/* A message brings at most this many bytes. The next message's buffer begins a stride further on: a
+ * look ahead may read the longest headers, and packets of 1 KB lie in different sets of a cache. */
+#define UDP_RECEIVE_BYTES  (1 << 16)
+#define UDP_RECEIVE_STRIDE (UDP_RECEIVE_BYTES + 1088)
+/* Messages that one call brings where nothing is coalesced. */
+#define UDP_MESSAGES_MAX 32
 /* A packet up to this size is copied together, into one vector. */
 #define UDP_COPIED_BYTES_MAX 320
 #define UDP_TAIL_BYTES       (NIC_HEADERS_BYTES_MAX - ROCE_HEADERS_BYTES_MAX)
@@ -178,6 +184,15 @@ struct udp_look {
     struct udp_datagram datagram; /* The newest one. */
 };
 
+/* The messages of a call that brings several. */
+struct udp_inbox {
+    uint32_t next, count; /* Those that are left to be handed out. */
+    struct mmsghdr messages[UDP_MESSAGES_MAX];
+    struct iovec vectors[UDP_MESSAGES_MAX];
+    struct sockaddr_storage from[UDP_MESSAGES_MAX];
+    _Alignas(struct cmsghdr) char told[UDP_MESSAGES_MAX][UDP_TOLD_BYTES];
+};
+
 struct udp_port {
     const struct address_set *addresses;
     bool segmenting;        /* The kernel offers UDP_SEGMENT, and the device has not refused it. */
@@ -206,8 +221,10 @@ struct udp_port {
     bool answering;                /* The batch holds an answer that a peer may be waiting for. */
     uint8_t *arena;                /* Headers, pads and ICRCs of a flush; bounced payloads. */
     uint8_t *tails;                /* The rest of long headers, UDP_TAIL_BYTES a packet. */
-    uint8_t *receive_buffer;
-    uint8_t *bounce; /* One packet's payload that needs copying. */
+    bool alone;                    /* The newest message was one datagram: none are coalesced. */
+    struct udp_inbox *inbox;
+    uint8_t *receive_buffer; /* UDP_RECEIVE_STRIDE for each message. */
+    uint8_t *bounce;         /* One packet's payload that needs copying. */
     /* The control data that the kernel tells beside a datagram. It stands here, since 80 bytes more
      * of the stack cost a look a hundredth of its time. */
     _Alignas(struct cmsghdr) char told[UDP_TOLD_BYTES];

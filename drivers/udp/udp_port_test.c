@@ -218,6 +218,31 @@ static void test_without_segmentation(void **state)
     exchange(bench, 2);
 }
 
+/* A backlog of datagrams that nothing coalesces comes by few calls, whatever their sizes. */
+static void test_many_messages_a_call(void **state)
+{
+    struct bench *bench = *state;
+    struct prng prng;
+    prng_init(&prng, 3);
+    bench->a.port->segmenting = false;
+    for (int i = 0; i < 300; i++) {
+        transmit(bench, &prng, (uint32_t)prng_below(&prng, 257));
+    }
+    udp_port_flush(bench->a.port);
+    receive_all(bench);
+    assert_int_equal(bench->received, bench->sent);
+    assert_true(bench->b.port->counters.receive_calls < bench->sent / 10);
+    /* A segmented call behind them is one message. */
+    bench->a.port->segmenting = true;
+    for (int i = 0; i < 40; i++) {
+        transmit(bench, &prng, 8);
+    }
+    bench->b.port->fruitful_looks = UINT32_MAX / 2; /* As if others had come right before. */
+    udp_port_flush(bench->a.port);
+    receive_all(bench);
+    assert_int_equal(bench->received, bench->sent);
+}
+
 /* -- Several addresses --------------------------------------------------------------------------*/
 
 /* Sends `count` packets of one size, which come together therefore. */
@@ -533,6 +558,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         UDP_TEST(test_segmented),
         UDP_TEST(test_without_segmentation),
+        UDP_TEST(test_many_messages_a_call),
         UDP_TEST(test_a_busy_address_does_not_starve_others),
         UDP_TEST(test_every_flipped_bit_is_found),
         UDP_TEST(test_too_short),

@@ -13,8 +13,6 @@
 #include "drivers/system/system.h"
 #include "drivers/udp/udp_port.h"
 
-#define RECEIVE_BUFFER_BYTES (1 << 16)
-
 /* A single datagram, or a small answer with its acknowledgement, mostly emptied the socket: a
  * program that polls looks again soon anyway, and the datagram is served without another system
  * call. */
@@ -183,15 +181,16 @@ static void udp_receive_check(const struct udp_port *port)
     CHECK(port->addresses->count <= ADDRESS_MAX && port->group_count <= UDP_GROUPS_MAX);
     CHECK(port->handover.count == 0);
     CHECK(port->look.next == port->look.end); /* All that came before was handed out. */
+    CHECK(port->inbox == NULL || port->inbox->next == port->inbox->count);
 }
 
-/* Returns how many datagrams are to be handed out. */
-static uint32_t begin_call(struct udp_port *port, const struct address *address,
-                           const struct sockaddr_storage *from, size_t received,
-                           const struct told *told)
+/* The message is to be handed out. Returns how many datagrams it has. */
+static uint32_t begin_message(struct udp_port *port, const struct address *address,
+                              const struct sockaddr_storage *from, uint8_t *bytes, size_t received,
+                              const struct told *told)
 {
     struct udp_look *look = &port->look;
-    INVARIANTS(CHECK(received > 0 && received <= RECEIVE_BUFFER_BYTES));
+    INVARIANTS(CHECK(received > 0 && received <= UDP_RECEIVE_BYTES));
     look->inet.destination_port = ROCE_UDP_PORT;
     source_of(from, &look->inet);
     memcpy(look->inet.destination, address->gid.bytes, 16);
@@ -202,8 +201,8 @@ static uint32_t begin_call(struct udp_port *port, const struct address *address,
     look->datagram.variant = told->variant;
     look->address = address;
     look->handed_over = false;
-    look->next = port->receive_buffer;
-    look->end = look->next + received;
+    look->next = bytes;
+    look->end = bytes + received;
     look->step = told->segment == 0 ? received : told->segment;
     look->segment = 0;
     const size_t count = told->segment == 0 ? 1 : (received + look->step - 1) / look->step;
@@ -224,7 +223,7 @@ static void flush_handover(struct udp_port *port)
 uint32_t udp_receive_once(struct udp_port *port, const struct address *address, int fd)
 {
     struct sockaddr_storage from;
-    struct iovec vector = {.iov_base = port->receive_buffer, .iov_len = RECEIVE_BUFFER_BYTES};
+    struct iovec vector = {.iov_base = port->receive_buffer, .iov_len = UDP_RECEIVE_BYTES};
     struct msghdr message = {
         .msg_name = &from,
         .msg_namelen = sizeof(from),
@@ -243,9 +242,61 @@ uint32_t udp_receive_once(struct udp_port *port, const struct address *address, 
         return 0;
     }
     const struct told told = told_of(&message);
+    port->alone = told.segment == 0;
     port->look.more =
         (told.segment != 0 && received >= STREAM_BYTES) || port->fruitful_looks >= LOOKS_OF_BACKLOG;
-    return begin_call(port, address, &from, (size_t)received, &told);
+    return begin_message(port, address, &from, port->receive_buffer, (size_t)received, &told);
+}
+
+/* The kernel writes over lengths and flags. */
+static void lay_messages(struct udp_port *port, uint32_t count)
+{
+    struct udp_inbox *inbox = port->inbox;
+    for (uint32_t i = 0; i < count; i++) {
+        inbox->vectors[i] = (struct iovec){port->receive_buffer + (size_t)i * UDP_RECEIVE_STRIDE,
+                                           UDP_RECEIVE_BYTES};
+        inbox->messages[i].msg_hdr = (struct msghdr){
+            .msg_name = &inbox->from[i],
+            .msg_namelen = sizeof(inbox->from[i]),
+            .msg_iov = &inbox->vectors[i],
+            .msg_iovlen = 1,
+            .msg_control = inbox->told[i],
+            .msg_controllen = sizeof(inbox->told[i]),
+        };
+    }
+}
+
+/* Fills the inbox. A call that brings fewer messages than it may has emptied the socket. */
+static void receive_many(struct udp_port *port, int fd, uint32_t count)
+{
+    struct udp_inbox *inbox = port->inbox;
+    flush_handover(port);
+    INVARIANTS(udp_receive_check(port));
+    lay_messages(port, count);
+    port->counters.receive_calls++;
+    const int received = system_recv_messages(fd, inbox->messages, count, MSG_DONTWAIT);
+    port->look.more =
+        received < 0 ? errno != EAGAIN && errno != EWOULDBLOCK : (uint32_t)received == count;
+    inbox->next = 0;
+    inbox->count = received < 0 ? 0 : (uint32_t)received;
+}
+
+static uint32_t next_message(struct udp_port *port, const struct address *address)
+{
+    struct udp_inbox *inbox = port->inbox;
+    while (inbox->next < inbox->count) {
+        const uint32_t i = inbox->next++;
+        struct msghdr *message = &inbox->messages[i].msg_hdr;
+        const uint32_t received = inbox->messages[i].msg_len;
+        if (received > 0 && !(message->msg_flags & MSG_TRUNC)) {
+            flush_handover(port);
+            const struct told told = told_of(message);
+            port->alone = told.segment == 0;
+            return begin_message(port, address, &inbox->from[i], inbox->vectors[i].iov_base,
+                                 received, &told);
+        }
+    }
+    return 0;
 }
 
 /* -- Looks: which calls there are ---------------------------------------------------------------*/
@@ -260,6 +311,22 @@ void udp_end_look(struct udp_port *port)
     }
 }
 
+/* The next message of this address. One that is a single datagram, while each look finds some, has
+ * others behind it. */
+static uint32_t receive_next(struct udp_port *port, const struct address *address)
+{
+    struct udp_look *look = &port->look;
+    if (port->inbox->next == port->inbox->count) {
+        look->calls++;
+        if (!port->alone || port->fruitful_looks < LOOKS_OF_BACKLOG) {
+            return udp_receive_once(port, address, address->fd);
+        }
+        const uint32_t wanted = look->full - look->arrived;
+        receive_many(port, address->fd, wanted < UDP_MESSAGES_MAX ? wanted : UDP_MESSAGES_MAX);
+    }
+    return next_message(port, address);
+}
+
 /* Each address has its turn: until its socket is empty, or as many have come as are wanted. */
 uint32_t udp_port_look(struct udp_port *port, uint32_t quantum, const struct nic *nic)
 {
@@ -271,9 +338,9 @@ uint32_t udp_port_look(struct udp_port *port, uint32_t quantum, const struct nic
             look->more = address->fd >= 0;
             look->full = look->arrived + quantum;
         }
-        if (look->more && look->calls < CALLS_MAX && look->arrived < look->full) {
-            look->calls++;
-            const uint32_t count = udp_receive_once(port, address, address->fd);
+        if (port->inbox->next < port->inbox->count ||
+            (look->more && look->calls < CALLS_MAX && look->arrived < look->full)) {
+            const uint32_t count = receive_next(port, address);
             if (count > 0) {
                 look->arrived += count;
                 return count;
