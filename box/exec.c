@@ -63,8 +63,9 @@ static void unmap_kernels(pid_t id)
     }
 }
 
-/* Where the program's own code lies: that of the file that was started. */
-static void find_program(struct process *process)
+/* Where the program's own code lies: that of the file that was started. A program whose first
+ * instruction, at `entry`, lies elsewhere begins in its loader. */
+static void find_code(struct process *process, uint64_t entry)
 {
     char link[48], name[512], line[700];
     snprintf(link, sizeof(link), "/proc/%d/exe", (int)process->pid);
@@ -72,13 +73,19 @@ static void find_program(struct process *process)
     name[bytes < 0 ? 0 : bytes] = '\0';
     snprintf(line, sizeof(line), "/proc/%d/maps", (int)process->pid);
     FILE *file = fopen(line, "re");
+    memset(process->loader, 0, sizeof(process->loader));
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
         unsigned long from, to;
         char rights[8];
-        if (bytes > 0 && strstr(line, name) != NULL &&
-            sscanf(line, "%lx-%lx %7s", &from, &to, rights) == 3 && rights[2] == 'x') {
+        if (sscanf(line, "%lx-%lx %7s", &from, &to, rights) != 3 || rights[2] != 'x') {
+            continue;
+        }
+        if (bytes > 0 && strstr(line, name) != NULL) {
             process->program[0] = from;
             process->program[1] = to;
+        } else if (entry >= from && entry < to) {
+            process->loader[0] = from;
+            process->loader[1] = to;
         }
     }
     if (file != NULL) {
@@ -130,7 +137,7 @@ void exec_prepare(struct box *box, struct thread *thread)
     timers_forget(box, thread->process->pid, false);
     unmap_kernels(thread->id);
     processor_clock_replace_all(box, thread->process);
-    find_program(thread->process);
+    find_code(thread->process, at.rip);
     patch_auxiliary(box, thread, at.rsp);
     if (!map_file(thread->id, at.rsp, FILES_FOLDER "page", BOX_PAGE_ADDRESS, BOX_PAGE_BYTES,
                   PROT_READ | PROT_WRITE, MAP_SHARED) ||

@@ -37,7 +37,8 @@ struct process {
     uint64_t restarts;    /* signals whose handlers want calls made again (SA_RESTART), by number */
     uint64_t *clock_code; /* where the processor's clock is read: processor_clock.c */
     int clock_codes;
-    uint64_t program[2];     /* where its own code begins and ends */
+    uint64_t program[2];     /* where its own code begins and ends, */
+    uint64_t loader[2];      /* and that of the loader; zeroes: it has none */
     bool is_running_program; /* It became a program: virtual time counts. */
     bool is_stopped;         /* SIGSTOP */
 };

@@ -28,6 +28,7 @@ void process_inherit(struct process *child, const struct process *parent)
     child->is_running_program = parent->is_running_program;
     child->restarts = parent->restarts;
     memcpy(child->program, parent->program, sizeof(child->program));
+    memcpy(child->loader, parent->loader, sizeof(child->loader));
     child->clock_code = malloc(bytes + 1);
     CHECK(child->clock_code != NULL);
     memcpy(child->clock_code,

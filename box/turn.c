@@ -86,11 +86,18 @@ static bool is_wanted(const struct box_options *options, uint64_t hold)
     return options->holds == NULL;
 }
 
+/* The loader maps libraries, which nobody else sees, and makes many of a short program's calls. */
+static bool is_loading(const struct thread *thread)
+{
+    const uint64_t *loader = thread->process->loader, at = thread->call.at.rip;
+    return at >= loader[0] && at < loader[1];
+}
+
 /* Seeds hold each thread back now and then, somewhere behind a call: often in the beginning, so
  * that a thread that makes few calls is held as well as one that makes many. */
 static enum turn_next go_on_or_stray(struct box *box, struct thread *thread)
 {
-    if (!box->draws_holds || thread->calls < thread->held_at) {
+    if (!box->draws_holds || thread->calls < thread->held_at || is_loading(thread)) {
         return GO_ON;
     }
     thread->held_at = thread->calls + 1 +
