@@ -2,10 +2,11 @@
  *
  * raw - the machine's own speed, without any protocol: the limits with which nonic is compared.
  *
- * Usage: raw memcpy | vm-write | udp-segmented | udp-unsummed | udp-single | udp-pingpong
+ * Usage: raw memcpy | vm-write | udp-segmented | udp-placed | udp-unsummed | udp-single | udp-pingpong
  * Two processes, pinned to processors 0 and 1, for about a second. Prints one number: GB/s for
- * memcpy, udp-segmented and udp-unsummed (one packet a call, without a UDP checksum), microseconds
- * for vm-write and udp-pingpong (one way), datagrams per second for udp-single.
+ * memcpy, udp-segmented, udp-placed (its receiver copies what came to where it belongs, which only
+ * the bytes themselves tell) and udp-unsummed (one packet a call, without a UDP checksum),
+ * microseconds for vm-write and udp-pingpong (one way), datagrams per second for udp-single.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -13,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,11 +137,16 @@ static void open_sockets(void)
     }
 }
 
-static void udp_consumer(void)
+static void udp_consumer(bool places)
 {
-    while (!shared->stop) {
+    uint8_t *place = memory + MESSAGE / 2;
+    for (size_t at = 0; !shared->stop;) {
         const ssize_t count = recv(sockets[1], memory, 65536, MSG_DONTWAIT);
         if (count > 0) {
+            if (places) {
+                memcpy(place + at, memory, (size_t)count);
+                at = (at + 65536) % (MESSAGE / 2);
+            }
             atomic_fetch_add_explicit(&shared->received, (uint64_t)count, memory_order_relaxed);
         }
     }
@@ -211,7 +218,7 @@ int main(int argc, char **argv)
         } else if (strcmp(mode, "udp-pingpong") == 0) {
             udp_echo();
         } else if (strncmp(mode, "udp", 3) == 0) {
-            udp_consumer();
+            udp_consumer(strcmp(mode, "udp-placed") == 0);
         } else {
             spin();
         }
@@ -222,7 +229,7 @@ int main(int argc, char **argv)
         result = memcpy_producer();
     } else if (strcmp(mode, "vm-write") == 0) {
         result = vm_write(child);
-    } else if (strcmp(mode, "udp-segmented") == 0) {
+    } else if (strcmp(mode, "udp-segmented") == 0 || strcmp(mode, "udp-placed") == 0) {
         result = udp_producer(SEGMENTS * SEGMENT, SEGMENT) / 1e9;
     } else if (strcmp(mode, "udp-unsummed") == 0) {
         const int one = 1;
@@ -237,8 +244,9 @@ int main(int argc, char **argv)
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     if (result < 0) {
-        fprintf(stderr, "usage: raw memcpy|vm-write|udp-segmented|udp-unsummed|udp-single|"
-                        "udp-pingpong\n");
+        fprintf(stderr,
+                "usage: raw memcpy|vm-write|udp-segmented|udp-placed|udp-unsummed|udp-single|"
+                "udp-pingpong\n");
         return 2;
     }
     printf("%.3f\n", result);
