@@ -51,6 +51,7 @@ struct block_limits {
     uint32_t paths;    /* A connection's: at most BLOCK_PATHS_MAX. */
     uint32_t peers;    /* Links that blocks may go over (nic_av.peer). */
     uint32_t connections; /* With memory for blocks at a time; 0: all. Others go on by RC. */
+    bool beyond_mtu;      /* Packets may carry more than the path MTU, if it is `mtu`. */
     /* NIC_TRANSPORT_AUTO: a connection asks for blocks when it reaches one of these. */
     uint32_t auto_losses;        /* Timeouts and sequence NAKs; 0: not for losses. */
     uint64_t auto_round_trip_ns; /* The shortest round trip; 0: not for round trips. */

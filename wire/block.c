@@ -210,6 +210,7 @@ static void decode_hello(const uint8_t *at, size_t gids, struct block_packet *pa
     hello->sender_qpn = load_24(at + 12);
     hello->window = load_be16(at + 16);
     hello->read_queue = load_be16(at + 18);
+    hello->payload_bytes = load_be16(at + 20);
     memcpy(hello->gids, at + BLOCK_HXH_BYTES, gids * BLOCK_GID_BYTES);
 }
 
@@ -225,7 +226,8 @@ static void encode_hello(uint8_t *at, const struct block_packet *packet)
     store_8_24(at + 12, 0, hello->sender_qpn);
     store_be16(at + 16, hello->window);
     store_be16(at + 18, hello->read_queue);
-    memset(at + 20, 0, BLOCK_HXH_BYTES - 20);
+    store_be16(at + 20, hello->payload_bytes);
+    memset(at + 22, 0, BLOCK_HXH_BYTES - 22);
     memcpy(at + BLOCK_HXH_BYTES, hello->gids, hello->gid_count * (size_t)BLOCK_GID_BYTES);
 }
 
@@ -315,21 +317,33 @@ static enum block_verdict judge_answer(struct parts *parts, size_t more_bytes)
     return verdict;
 }
 
+/* A greeting that tells a payload carries zeroes, with the headers or beside them. Nobody reads
+ * them. */
+static enum block_verdict judge_zeroes(struct parts *parts, size_t more_bytes)
+{
+    const size_t zeroes = BLOCK_GREETING_ZEROES(load_be16(parts->headers + ROCE_BTH_BYTES + 20));
+    const bool agrees = more_bytes + parts->padded_bytes == zeroes;
+    parts->padded_bytes = 0;
+    return agrees ? BLOCK_GOOD : BLOCK_WRONG_COUNT;
+}
+
 static enum block_verdict judge_hello(struct parts *parts, size_t more_bytes)
 {
     const uint8_t *at = parts->headers + ROCE_BTH_BYTES;
-    const uint32_t word = load_be32(at);
+    const uint32_t word = load_be32(at), gids = word >> HXH_GIDS_SHIFT & HXH_GIDS_MASK;
 
     if ((word & HXH_UNKNOWN) != 0) {
         return BLOCK_UNKNOWN_FLAGS;
     }
-    if (at[12] != 0 || load_be32(at + 20) != 0 || load_be64(at + 24) != 0) {
+    if (at[12] != 0 || load_be16(at + 22) != 0 || load_be64(at + 24) != 0) {
         return BLOCK_RESERVED_BITS;
+    }
+    if (load_be16(at + 20) != 0 && gids == 0) {
+        return judge_zeroes(parts, more_bytes);
     }
     const enum block_verdict verdict =
         take_items(parts, more_bytes, BLOCK_GID_BYTES, BLOCK_GIDS_MAX);
-    const bool agrees = (word >> HXH_GIDS_SHIFT & HXH_GIDS_MASK) == parts->items;
-    return verdict == BLOCK_GOOD && !agrees ? BLOCK_WRONG_COUNT : verdict;
+    return verdict == BLOCK_GOOD && gids != parts->items ? BLOCK_WRONG_COUNT : verdict;
 }
 
 static bool is_greeting(uint8_t opcode)

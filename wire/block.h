@@ -35,20 +35,26 @@
 #define BLOCK_CXH_BYTES    12 /* CHALLENGE and RESPONSE. */
 #define BLOCK_GID_BYTES    16
 
-#define BLOCK_RECORDS_MAX    4
-#define BLOCK_GIDS_MAX       3
-#define BLOCK_POSITIONS      64   /* Packets of a block. */
-#define BLOCK_WINDOW_MAX     1024 /* Blocks that may be under way. */
-#define BLOCK_PATHS_MAX      16
-#define BLOCK_VERSION        1
-#define BLOCK_RNR_CODES      32 /* The codes of ibv_qp_attr.min_rnr_timer. */
-#define BLOCK_MTU_CODE_LEAST 1  /* enum ibv_mtu: 256 bytes, */
-#define BLOCK_MTU_CODE_MAX   5  /* 4096 bytes. */
+#define BLOCK_RECORDS_MAX     4
+#define BLOCK_GIDS_MAX        3
+#define BLOCK_POSITIONS       64   /* Packets of a block. */
+#define BLOCK_WINDOW_MAX      1024 /* Blocks that may be under way. */
+#define BLOCK_PATHS_MAX       16
+#define BLOCK_VERSION         1
+#define BLOCK_RNR_CODES       32 /* The codes of ibv_qp_attr.min_rnr_timer. */
+#define BLOCK_MTU_CODE_LEAST  1  /* enum ibv_mtu: 256 bytes, */
+#define BLOCK_MTU_CODE_MAX    5  /* 4096 bytes. */
+#define BLOCK_MTU_BYTES(code) (128u << (code))
+#define BLOCK_PAYLOAD_STEP    64 /* A payload beyond the MTU is a multiple of this. */
 
 /* The longest headers: an answer with all its records; with payload: a WRITE's. */
 #define BLOCK_HEADERS_BYTES_MAX                                                                    \
     (ROCE_BTH_BYTES + BLOCK_ANH_BYTES + BLOCK_RECORDS_MAX * BLOCK_RECORD_BYTES)
 #define BLOCK_PAYLOAD_HEADERS_BYTES_MAX (ROCE_BTH_BYTES + BLOCK_BXH_BYTES + BLOCK_WXH_BYTES)
+/* A HELLO or WELCOME whose payload_bytes are not 0: zeroes behind its headers. */
+#define BLOCK_GREETING_ZEROES(payload_bytes)                                                       \
+    ((uint32_t)(BLOCK_PAYLOAD_HEADERS_BYTES_MAX - ROCE_BTH_BYTES - BLOCK_HXH_BYTES) +              \
+     (payload_bytes))
 /* All headers, payload and ICRC: longer than RoCEv2's packets. */
 #define BLOCK_PACKET_BYTES_MAX                                                                     \
     (BLOCK_PAYLOAD_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX + ROCE_ICRC_BYTES)
@@ -154,6 +160,9 @@ struct block_hello {
     uint32_t sender_qpn;
     uint16_t window;     /* In blocks. */
     uint16_t read_queue; /* READ blocks that may be asked for and not complete. */
+    /* Of a packet, if it is more than the MTU; 0: the MTU. Then zeroes make the datagram as long as
+     * the stream's longest, so that it comes where those will, and no GIDs follow. */
+    uint16_t payload_bytes;
     uint8_t gids[BLOCK_GIDS_MAX][BLOCK_GID_BYTES];
 };
 

@@ -195,12 +195,22 @@ static enum block_judgement judge_answer(const struct block_answer *answer)
     return BLOCK_CONSISTENT;
 }
 
+/* A payload beyond the MTU, and below the next one, is told by an end that has one address. */
+static bool is_beyond_mtu(const struct block_hello *hello)
+{
+    const uint32_t mtu_bytes = BLOCK_MTU_BYTES(hello->mtu_code);
+    return hello->payload_bytes > mtu_bytes && hello->payload_bytes < 2 * mtu_bytes &&
+           hello->payload_bytes < ROCE_PAYLOAD_BYTES_MAX &&
+           hello->payload_bytes % BLOCK_PAYLOAD_STEP == 0 && hello->gid_count == 0;
+}
+
 static enum block_judgement judge_hello(const struct block_hello *hello, bool may_refuse)
 {
     const bool possible = hello->mtu_code >= BLOCK_MTU_CODE_LEAST &&
                           hello->mtu_code <= BLOCK_MTU_CODE_MAX && hello->paths >= 1 &&
                           hello->paths <= BLOCK_PATHS_MAX && (hello->window >= 1 || may_refuse) &&
-                          hello->window <= BLOCK_WINDOW_MAX;
+                          hello->window <= BLOCK_WINDOW_MAX &&
+                          (hello->payload_bytes == 0 || is_beyond_mtu(hello));
     return possible ? BLOCK_CONSISTENT : BLOCK_WRONG_OFFER;
 }
 

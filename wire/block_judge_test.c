@@ -270,6 +270,14 @@ static void test_contradictions_of_answers(void **state)
         JUDGE(packet.hello.window = 1, BLOCK_CONSISTENT);
         JUDGE(packet.hello.window = 1025, BLOCK_WRONG_OFFER);
         JUDGE(packet.hello.read_queue = 0, BLOCK_CONSISTENT);
+        JUDGE(packet.hello.mtu_code = 3; packet.hello.payload_bytes = 1024, BLOCK_WRONG_OFFER);
+        JUDGE(packet.hello.mtu_code = 3; packet.hello.payload_bytes = 1088, BLOCK_CONSISTENT);
+        JUDGE(packet.hello.mtu_code = 3; packet.hello.payload_bytes = 1100, BLOCK_WRONG_OFFER);
+        JUDGE(packet.hello.mtu_code = 3; packet.hello.payload_bytes = 1984, BLOCK_CONSISTENT);
+        JUDGE(packet.hello.mtu_code = 3; packet.hello.payload_bytes = 2048, BLOCK_WRONG_OFFER);
+        JUDGE(packet.hello.mtu_code = 5; packet.hello.payload_bytes = 4160, BLOCK_WRONG_OFFER);
+        JUDGE(packet.hello.mtu_code = 3; packet.hello.payload_bytes = 1088;
+              packet.hello.gid_count = 1, BLOCK_WRONG_OFFER);
     }
 }
 

@@ -158,7 +158,6 @@ static const struct refused_bits refused_in_bth[] = {
 #define REFUSED_IN_HXH                                                                             \
     {12, 0xff, BLOCK_OTHER_VERSION}, {13, 0xf0, BLOCK_WRONG_COUNT},                                \
         {13, 0x0e, BLOCK_UNKNOWN_FLAGS}, {24, 0xff, BLOCK_RESERVED_BITS},                          \
-        {32, 0xff, BLOCK_RESERVED_BITS}, {33, 0xff, BLOCK_RESERVED_BITS},                          \
         {34, 0xff, BLOCK_RESERVED_BITS}, {35, 0xff, BLOCK_RESERVED_BITS},                          \
         {36, 0xff, BLOCK_RESERVED_BITS}, {37, 0xff, BLOCK_RESERVED_BITS},                          \
         {38, 0xff, BLOCK_RESERVED_BITS}, {39, 0xff, BLOCK_RESERVED_BITS},                          \
@@ -329,7 +328,11 @@ static const struct example examples[] = {
                           .sender_qpn = 15,
                           .window = 64,
                           .read_queue = 4}},
-     .refused = {REFUSED_WITHOUT_PAYLOAD, REFUSED_IN_HXH}},
+     /* Without GIDs a payload asks for zeroes. */
+     .refused = {REFUSED_WITHOUT_PAYLOAD,
+                 REFUSED_IN_HXH,
+                 {32, 0xff, BLOCK_WRONG_COUNT},
+                 {33, 0xff, BLOCK_WRONG_COUNT}}},
     {EXAMPLE("block CHALLENGE", challenge_bytes, 24, 0, 1024),
      .packet = {.opcode = BLOCK_CHALLENGE,
                 .destination_qpn = 17,
@@ -537,6 +540,27 @@ static void test_greatest_lengths(void **state)
     assert_int_equal(block_encode(&packet, bytes), 92);
 }
 
+/* EXA-73: a greeting that tells a payload is as long as the longest packet with it. */
+static void test_greetings_with_zeroes(void **state)
+{
+    (void)state;
+    uint8_t bytes[BLOCK_PACKET_BYTES_MAX] = {0};
+    struct block_packet packet = {.opcode = BLOCK_WELCOME,
+                                  .hello = {.mtu_code = 3, .paths = 1, .payload_bytes = 1408}};
+    const size_t headers = block_encode(&packet, bytes);
+    assert_int_equal(headers, 44);
+    assert_int_equal(BLOCK_GREETING_ZEROES(1408), 52 + 1408 - 44);
+    for (size_t count = 44; count < 52 + 1408 + 4; count++) {
+        const bool right = count == 52 + 1408;
+        const enum block_verdict verdict = right ? BLOCK_GOOD : BLOCK_WRONG_COUNT;
+        assert_int_equal(block_decode(bytes, count, NULL, 0, &packet), verdict);
+        assert_int_equal(block_decode(bytes, 44, bytes + 44, count - 44, &packet), verdict);
+        assert_true(!right || (packet.hello.payload_bytes == 1408 && packet.payload_bytes == 0));
+    }
+    bytes[1] = 0x10; /* A pad. */
+    assert_int_equal(block_decode(bytes, 52 + 1408, NULL, 0, &packet), BLOCK_WRONG_PAD);
+}
+
 static void test_opcodes(void **state)
 {
     (void)state;
@@ -619,15 +643,11 @@ static void test_tag(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_turned_bits),
-        cmocka_unit_test(test_unknown_values),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_greatest_lengths),
-        cmocka_unit_test(test_opcodes),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_wide_values),
-        cmocka_unit_test(test_tag),
+        cmocka_unit_test(test_examples),         cmocka_unit_test(test_turned_bits),
+        cmocka_unit_test(test_unknown_values),   cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_greatest_lengths), cmocka_unit_test(test_greetings_with_zeroes),
+        cmocka_unit_test(test_opcodes),          cmocka_unit_test(test_names),
+        cmocka_unit_test(test_wide_values),      cmocka_unit_test(test_tag),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

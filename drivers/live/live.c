@@ -70,6 +70,7 @@ static const struct nic_limits limits = {
               .reads = 64,
               .peers = 1024,
               .connections = 1u << 14,
+              .beyond_mtu = true,
               .auto_losses = 2,
               .auto_round_trip_ns = 1000000},
 };

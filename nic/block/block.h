@@ -42,6 +42,7 @@ struct block_terms {
     uint32_t window;  /* Blocks: W_blk. */
     uint32_t reads;   /* READ blocks asked for and not complete: R_blk. */
     uint64_t trip_ns; /* From HELLO to WELCOME; 0: not known. The first timers come from it. */
+    uint32_t payload_bytes; /* Of a packet that is not its message's last: at least the path MTU. */
     uint8_t path_count;
     bool shared_receives; /* The responder's receives are in a shared queue. */
 };
@@ -54,6 +55,7 @@ struct block_streams {
     struct block_receiver *receiver; /* block_receive.c */
     struct hello_ask ask;            /* HELLO_AGREED: our requests are blocks. */
     struct hello_answer answer;      /* There is a session: the peer's requests are blocks. */
+    uint16_t offer;                  /* HELLO's payload_bytes. */
     bool stays_rc;                   /* The peer refused blocks, or did not answer
                                         (NIC_TRANSPORT_BLOCK). */
     struct block_terms sending, receiving;
@@ -115,6 +117,8 @@ static inline bool block_receives(const struct qp *qp)
 bool block_hello_wants(struct qp *qp, struct instant now);
 /* The program may have given the queue pair another peer address (in SQD). */
 void block_hello_rethink(struct qp *qp);
+/* The most that a packet of any stream carries. */
+uint32_t block_payload_most(const struct nic_limits *limits);
 void block_hello_begin(struct qp *qp, struct instant now);
 bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *departure);
 bool block_hello_next_welcome(struct qp *qp, struct nic_departure *departure);

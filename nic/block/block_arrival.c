@@ -152,7 +152,9 @@ static bool admits(const struct qp *qp, const struct block_arrival *arrival)
  * that contradict themselves are dropped. */
 static bool agrees_with_itself(const struct qp *qp, const struct block_packet *packet)
 {
-    return block_judge(packet, qp->mtu_bytes) == BLOCK_CONSISTENT ||
+    const uint32_t payload_bytes =
+        packet->opcode == BLOCK_DATA ? qp->block->sending.payload_bytes : qp->mtu_bytes;
+    return block_judge(packet, payload_bytes) == BLOCK_CONSISTENT ||
            nic_drop(qp->nic, COUNTER_drop_block_contradiction);
 }
 

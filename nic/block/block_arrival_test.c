@@ -92,7 +92,13 @@ static void to_rts(struct bench *bench, struct qp *qp)
                QP_ATTR_SQ_PSN);
 }
 
-static struct bench *begin_with(uint32_t qps)
+/* Datagrams of 1,472 bytes carry 1,408 of payload: an interface of 1,500 bytes. */
+enum {
+    DATAGRAM = 1472,
+    FULL = 1408
+};
+
+static struct bench *begin_with(uint32_t qps, bool beyond_mtu)
 {
     const struct nic_limits limits = {.qps = qps,
                                       .regions = 4,
@@ -109,13 +115,14 @@ static struct bench *begin_with(uint32_t qps)
                                                 .held = 1,
                                                 .reads = 32,
                                                 .paths = OUR_PATHS,
-                                                .peers = 2}};
+                                                .peers = 2,
+                                                .beyond_mtu = beyond_mtu}};
     struct bench *bench = calloc(1, sizeof(*bench));
     bench->now = (struct instant){1000};
     bench->nic = nic_init(&limits, 1, zeroed(bench, nic_bytes(&limits)));
     cq_init(&bench->cq, 64, bench->ring);
     struct nic_routes *routes = nic_peer_routes(bench->nic, PEER);
-    routes->datagram_bytes = 4096;
+    routes->datagram_bytes = DATAGRAM;
     routes->ports = OUR_PATHS;
     bench->qp = make_qp(bench);
     bench->plain = make_qp(bench);
@@ -126,7 +133,7 @@ static struct bench *begin_with(uint32_t qps)
 
 static struct bench *begin(void)
 {
-    return begin_with(4);
+    return begin_with(4, false);
 }
 
 static void end(struct bench *bench)
@@ -144,13 +151,16 @@ static void end(struct bench *bench)
 static enum nic_arrived bring(struct bench *bench, const struct block_packet *packet,
                               const struct gid *from, struct nic_move *move)
 {
-    static const uint8_t payload[4];
+    static const uint8_t payload[FULL + 100];
     uint8_t headers[NIC_HEADERS_BYTES_MAX];
+    const bool zeroes = packet->opcode == BLOCK_HELLO || packet->opcode == BLOCK_WELCOME;
     const struct nic_frame frame = {
         .headers = headers,
         .headers_bytes = (uint32_t)block_encode(packet, headers),
         .payload = payload,
-        .payload_bytes = packet->payload_bytes,
+        .payload_bytes = zeroes && packet->hello.payload_bytes != 0
+                             ? BLOCK_GREETING_ZEROES(packet->hello.payload_bytes)
+                             : packet->payload_bytes,
         .source = *from,
         .destination = us,
     };
@@ -211,6 +221,11 @@ static struct block_packet packet_to(const struct qp *qp, enum block_opcode opco
                                  .last_block = true};
 }
 
+static uint64_t counted(const struct bench *bench, enum nic_counter counter)
+{
+    return nic_counters(bench->nic)->values[counter];
+}
+
 /* The only packet that is ready. */
 static struct block_packet pull(struct bench *bench)
 {
@@ -218,7 +233,10 @@ static struct block_packet pull(struct bench *bench)
     struct block_packet packet;
     assert_ptr_equal(nic_next_qp(bench->nic), bench->qp);
     assert_true(nic_next_packet(bench->nic, bench->qp, bench->now, &departure));
-    assert_int_equal(block_decode(departure.headers, departure.headers_bytes, NULL, 0, &packet),
+    const uint8_t *payload =
+        departure.segment_count == 0 ? NULL : (const uint8_t *)departure.segments[0].address;
+    assert_int_equal(block_decode(departure.headers, departure.headers_bytes, payload,
+                                  departure.payload_bytes + departure.pad_bytes, &packet),
                      BLOCK_GOOD);
     return packet;
 }
@@ -397,6 +415,105 @@ static void test_hello_goes_on_until_a_block_is_executed(void **state)
     end(bench);
 }
 
+/* -- Payloads beyond the path MTU ---------------------------------------------------------------*/
+
+/* The smaller one of both ends, or the MTU. */
+static void test_a_payload_beyond_the_mtu_is_agreed_on(void **state)
+{
+    (void)state;
+    static const struct {
+        bool beyond, other_address;
+        uint16_t asked, told;
+        uint32_t carried;
+    } rows[] = {
+        {true, false, FULL, FULL, FULL}, {true, false, FULL + 64, FULL, FULL},
+        {true, false, 1088, 1088, 1088}, {true, false, 0, 0, 1024},
+        {false, false, FULL, 0, 1024},   {true, true, FULL, 0, 1024},
+    };
+    for (uint32_t i = 0; i < COUNT_OF(rows); i++) {
+        struct bench *bench = begin_with(4, rows[i].beyond);
+        struct nic_routes *routes = nic_peer_routes(bench->nic, PEER);
+        routes->own_count = rows[i].other_address;
+        routes->own[0] = other;
+        struct block_packet hello = hello_to(bench->qp);
+        hello.hello.payload_bytes = rows[i].asked;
+        hand_in(bench, &hello, &peer);
+        assert_int_equal(pull(bench).hello.payload_bytes, rows[i].told);
+        assert_int_equal(bench->qp->block->receiving.payload_bytes, rows[i].carried);
+        end(bench);
+    }
+}
+
+static struct bench *begin_to_ask(void)
+{
+    struct bench *bench = begin_with(4, true);
+    const struct send_request request = {.kind = WORK_SEND, .flags = WORK_SIGNALED};
+    to_rts(bench, bench->qp);
+    assert_int_equal(qp_post_send(bench->qp, &request), STATUS_OK);
+    return bench;
+}
+
+static struct block_packet next_hello(struct bench *bench, uint64_t after_ms)
+{
+    bench->now.ns += after_ms * 1000000;
+    nic_on_time(bench->nic, bench->now);
+    const struct block_packet hello = pull(bench);
+    assert_int_equal(hello.opcode, BLOCK_HELLO);
+    return hello;
+}
+
+static struct block_packet welcome_to(const struct block_packet *hello, const struct qp *qp,
+                                      uint16_t payload_bytes)
+{
+    struct block_packet welcome = hello_to(qp);
+    welcome.opcode = BLOCK_WELCOME;
+    welcome.hello.nonce = hello->hello.nonce;
+    welcome.hello.next_psn = hello->hello.next_psn;
+    welcome.hello.payload_bytes = payload_bytes;
+    return welcome;
+}
+
+static void test_a_payload_beyond_the_mtu_is_asked_for(void **state)
+{
+    (void)state;
+    for (uint16_t told = 1024; told <= FULL; told += 64) {
+        struct bench *bench = begin_to_ask();
+        const struct block_packet hello = next_hello(bench, 0);
+        assert_int_equal(hello.hello.payload_bytes, FULL);
+        struct block_packet welcome = welcome_to(&hello, bench->qp, FULL + 64);
+        hand_in(bench, &welcome, &peer);
+        assert_int_equal(counted(bench, COUNTER_drop_stale_welcome), 1);
+        welcome.hello.payload_bytes = told == 1024 ? 0 : told;
+        hand_in(bench, &welcome, &peer);
+        assert_int_equal(bench->qp->block->sending.payload_bytes, told);
+        end(bench);
+    }
+}
+
+/* The third HELLO comes also where the longest datagrams are lost; what answers the earlier ones is
+ * too late. */
+static void test_a_smaller_router_is_noticed(void **state)
+{
+    (void)state;
+    struct bench *bench = begin_to_ask();
+    const struct block_packet first = next_hello(bench, 0), second = next_hello(bench, 5);
+    const struct block_packet third = next_hello(bench, 10);
+    assert_int_equal(second.hello.payload_bytes, FULL);
+    assert_int_equal(second.hello.nonce, first.hello.nonce);
+    assert_int_equal(third.hello.payload_bytes, 0);
+    assert_int_not_equal(third.hello.nonce, first.hello.nonce);
+    struct block_packet welcome = welcome_to(&first, bench->qp, FULL);
+    hand_in(bench, &welcome, &peer);
+    welcome = welcome_to(&third, bench->qp, FULL);
+    hand_in(bench, &welcome, &peer);
+    assert_int_equal(counted(bench, COUNTER_drop_stale_welcome), 2);
+    assert_int_equal(next_hello(bench, 20).hello.nonce, third.hello.nonce);
+    welcome = welcome_to(&third, bench->qp, 0);
+    hand_in(bench, &welcome, &peer);
+    assert_int_equal(bench->qp->block->sending.payload_bytes, 1024);
+    end(bench);
+}
+
 /* EXA-72 */
 static void test_bytes_that_are_no_packet(void **state)
 {
@@ -440,11 +557,6 @@ static void hand_in_at(struct bench *bench, const struct block_packet *packet,
                                     .source = *from,
                                     .destination = *to};
     assert_int_equal(nic_on_packet(bench->nic, &frame, bench->now, &move), NIC_DONE);
-}
-
-static uint64_t counted(const struct bench *bench, enum nic_counter counter)
-{
-    return nic_counters(bench->nic)->values[counter];
 }
 
 /* The peer names another address. A challenge goes there once the peer knows the session; answers
@@ -619,7 +731,7 @@ static void test_contexts_of_many_that_are_idle(void **state)
     enum {
         MANY = 1000
     };
-    struct bench *bench = begin_with(1024);
+    struct bench *bench = begin_with(1024, false);
     struct qp *qps[MANY];
     void *memory[MANY];
     for (uint32_t i = 0; i < MANY; i++) {
@@ -656,6 +768,9 @@ int main(void)
         cmocka_unit_test(test_answers_of_a_session_that_comes_back),
         cmocka_unit_test(test_sessions_end_with_their_queue_pair),
         cmocka_unit_test(test_hello_goes_on_until_a_block_is_executed),
+        cmocka_unit_test(test_a_payload_beyond_the_mtu_is_agreed_on),
+        cmocka_unit_test(test_a_payload_beyond_the_mtu_is_asked_for),
+        cmocka_unit_test(test_a_smaller_router_is_noticed),
         cmocka_unit_test(test_bytes_that_are_no_packet),
         cmocka_unit_test(test_a_named_address_is_challenged),
         cmocka_unit_test(test_a_challenge_is_responded_to),

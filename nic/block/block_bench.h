@@ -144,6 +144,7 @@ static inline void bench_speak_blocks(struct bench *bench, uint32_t first_number
                                       .window = BENCH_WINDOW,
                                       .reads = BENCH_READS,
                                       .path_count = 1,
+                                      .payload_bytes = bench->qp->mtu_bytes,
                                       .shared_receives = bench->qp->srq != NULL};
     block_watch_begin(bench->qp);
     assert_true(block_join(bench->qp));

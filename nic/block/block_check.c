@@ -32,6 +32,8 @@ static void terms_check(const struct qp *qp, const struct block_terms *terms, ui
     CHECK(terms->window >= 1 && terms->window <= limits->window);
     CHECK(terms->reads <= limits->reads);
     CHECK(terms->path_count <= limits->paths);
+    CHECK(terms->payload_bytes >= qp->mtu_bytes &&
+          terms->payload_bytes <= block_payload_most(&qp->nic->limits));
 }
 
 /* The peer's session. A refused session still answers in the error state. */
@@ -138,7 +140,8 @@ void block_piece_check(const struct qp *qp, const struct block_piece *piece)
     CHECK(message->opcode == BLOCK_SEND || message->opcode == BLOCK_WRITE);
     CHECK(piece->offset + piece->bytes <= message->bytes);
     CHECK(piece->first == (piece->offset == 0));
-    CHECK(piece->offset % qp->mtu_bytes == 0 && piece->bytes <= qp->mtu_bytes);
+    const uint32_t full = receiver_of(qp)->stream.mtu_bytes;
+    CHECK(piece->offset % full == 0 && piece->bytes <= full);
     CHECK(!piece->last || piece->offset + piece->bytes == message->bytes);
     CHECK(!piece->turn || piece->in_order);
 }

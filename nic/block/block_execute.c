@@ -81,9 +81,9 @@ static bool withholds_data(struct qp *qp, const struct block_read *read)
 bool block_answer_read(struct qp *qp, const struct block_read *read)
 {
     struct block_receiver *receiver = receiver_of(qp);
-    const uint64_t skipped = (uint64_t)read->index * BLOCK_POSITIONS * qp->mtu_bytes;
+    const uint64_t block = (uint64_t)BLOCK_POSITIONS * receiver->stream.mtu_bytes;
+    const uint64_t skipped = read->index * block;
     const uint64_t rest = read->message_bytes - skipped;
-    const uint64_t block = (uint64_t)BLOCK_POSITIONS * qp->mtu_bytes;
     const uint64_t bytes = read->index == 0 || rest < block ? rest : block;
     INVARIANTS(CHECK(skipped <= read->message_bytes)); /* Its packet was judged. */
     if (read->message_bytes > MESSAGE_BYTES_MAX) {
@@ -192,7 +192,7 @@ static bool place_held(struct qp *qp, struct block_context *context, struct nic_
         (context->flags & BLOCK_CONTEXT_LAST) != 0 && position == context->last_position;
     const struct block_piece piece = {
         .message = block_message_of_context(context),
-        .offset = ((uint64_t)context->index * BLOCK_POSITIONS + position) * qp->mtu_bytes,
+        .offset = ((uint64_t)context->index * BLOCK_POSITIONS + position) * stream->mtu_bytes,
         .payload = block_hold_payload(stream->hold, slot),
         .bytes = block_hold_length(stream->hold, slot),
         .number = context->number,

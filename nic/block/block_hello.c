@@ -17,6 +17,46 @@ static uint32_t path_count(const struct qp *qp)
     return smaller(qp->nic->limits.block.paths, nic_routes_count(&nic_peer_of(qp)->routes));
 }
 
+/* -- Payloads beyond the path MTU ---------------------------------------------------------------*/
+
+/* HELLOs that ask for them, before one asks for the MTU: a datagram of that length is lost where a
+ * router's MTU is smaller, and an older nonic drops it. */
+#define FULL_HELLOS 2
+
+static const uint8_t zeroes[ROCE_PAYLOAD_BYTES_MAX];
+
+/* Less than the next MTU, which an interface that took it would have. */
+uint32_t block_payload_most(const struct nic_limits *limits)
+{
+    const uint32_t mtu = path_mtu_bytes(limits->mtu);
+    return limits->block.beyond_mtu && limits->mtu < PATH_MTU_4096 ? 2 * mtu - BLOCK_PAYLOAD_STEP
+                                                                   : mtu;
+}
+
+/* The payload that fills our interface's datagrams; 0: packets carry the MTU. A path by other
+ * addresses may take less, and so may one for which the program chose a smaller MTU. */
+static uint32_t full_payload(const struct qp *qp)
+{
+    const struct nic_limits *limits = &qp->nic->limits;
+    const struct nic_routes *routes = &nic_peer_of(qp)->routes;
+    if (routes->own_count != 0 || qp->attributes.path_mtu != limits->mtu ||
+        routes->datagram_bytes <= NIC_ROUTES_AROUND_PAYLOAD) {
+        return 0;
+    }
+    const uint32_t room =
+        smaller(routes->datagram_bytes - NIC_ROUTES_AROUND_PAYLOAD, block_payload_most(limits)) /
+        BLOCK_PAYLOAD_STEP * BLOCK_PAYLOAD_STEP;
+    return room > qp->mtu_bytes ? room : 0;
+}
+
+static void lay_zeroes(uint32_t payload_bytes, struct nic_departure *departure)
+{
+    departure->payload_bytes = BLOCK_GREETING_ZEROES(payload_bytes);
+    departure->segments[0] =
+        (struct segment){.address = (uintptr_t)zeroes, .bytes = departure->payload_bytes};
+    departure->segment_count = 1;
+}
+
 /* -- Asking -------------------------------------------------------------------------------------*/
 
 bool block_hello_wants(struct qp *qp, struct instant now)
@@ -49,6 +89,7 @@ void block_hello_begin(struct qp *qp, struct instant now)
     CHECK(block_fits(qp) && !qp->block->stays_rc);
     const bool insists =
         nic->limits.block.transport == NIC_TRANSPORT_BLOCK && nic_peer_of(qp)->spoken;
+    qp->block->offer = (uint16_t)full_payload(qp);
     hello_ask_begin(&qp->block->ask, (uint32_t)prng_next(&nic->prng), rc_flow(qp).next, insists,
                     patience_ns(qp));
     INVARIANTS(block_streams_check(qp));
@@ -71,6 +112,9 @@ static void seal_offer(struct qp *qp, struct block_packet *packet, struct nic_de
     packet->hello.gid_count = routes->own_count;
     __builtin_memcpy(packet->hello.gids, routes->own, routes->own_count * sizeof(struct gid));
     seal_hello(qp, packet, departure);
+    if (packet->hello.payload_bytes != 0) {
+        lay_zeroes(packet->hello.payload_bytes, departure);
+    }
 }
 
 /* The program may give the queue pair another peer address while nothing is sent (SQD). */
@@ -96,6 +140,10 @@ bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *d
     if (!ask->due) {
         return false;
     }
+    if (qp->block->offer != 0 && ask->state == HELLO_ASKED && ask->sent >= FULL_HELLOS) {
+        qp->block->offer = 0;
+        hello_ask_otherwise(ask, (uint32_t)prng_next(&qp->nic->prng));
+    }
     CHECK(path_count(qp) >= 1 && limits->window >= 1);
     struct block_packet packet = {
         .opcode = BLOCK_HELLO,
@@ -104,7 +152,8 @@ bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *d
                   .nonce = ask->nonce,
                   .next_psn = ask->psn.value,
                   .window = (uint16_t)limits->window,
-                  .read_queue = (uint16_t)limits->reads},
+                  .read_queue = (uint16_t)limits->reads,
+                  .payload_bytes = qp->block->offer},
     };
     seal_offer(qp, &packet, departure);
     hello_ask_sent(ask, now);
@@ -153,12 +202,14 @@ static struct block_terms terms_of(const struct qp *qp, const struct block_hello
                                    bool shared_receives)
 {
     const struct block_limits *limits = &qp->nic->limits.block;
+    const uint32_t payload_bytes = smaller(full_payload(qp), hello->payload_bytes);
     return (struct block_terms){
         .session = hello->nonce,
         .window = smaller(limits->window, hello->window),
         .reads = smaller(limits->reads, hello->read_queue),
         .path_count = (uint8_t)smaller(path_count(qp), hello->paths),
         .shared_receives = shared_receives,
+        .payload_bytes = payload_bytes == 0 ? qp->mtu_bytes : payload_bytes,
     };
 }
 
@@ -184,7 +235,7 @@ void block_hello_on_welcome(struct qp *qp, const struct block_arrival *arrival, 
         return;
     }
     if (hello->sender_qpn != qp->attributes.destination_qpn ||
-        hello->mtu_code != qp->attributes.path_mtu ||
+        hello->mtu_code != qp->attributes.path_mtu || hello->payload_bytes > streams->offer ||
         !hello_ask_on_welcome(&streams->ask, hello->nonce, psn_of(hello->next_psn))) {
         nic_count(qp->nic, COUNTER_drop_stale_welcome);
         return;
@@ -291,6 +342,7 @@ bool block_hello_next_welcome(struct qp *qp, struct nic_departure *departure)
         return false;
     }
     streams->answer.due = false;
+    const bool beyond = streams->receiving.payload_bytes > qp->mtu_bytes;
     struct block_packet packet = {
         .opcode = BLOCK_WELCOME,
         .hello = {.paths = streams->receiving.path_count,
@@ -298,7 +350,8 @@ bool block_hello_next_welcome(struct qp *qp, struct nic_departure *departure)
                   .nonce = streams->answer.nonce,
                   .next_psn = streams->answer.psn.value,
                   .window = (uint16_t)streams->receiving.window,
-                  .read_queue = (uint16_t)streams->receiving.reads},
+                  .read_queue = (uint16_t)streams->receiving.reads,
+                  .payload_bytes = (uint16_t)(beyond ? streams->receiving.payload_bytes : 0)},
     };
     seal_offer(qp, &packet, departure);
     nic_count(qp->nic, COUNTER_hello_welcomed);

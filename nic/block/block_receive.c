@@ -27,7 +27,7 @@ size_t block_shared_bytes(const struct nic_limits *limits)
 {
     return line_aligned(sizeof(struct block_shared)) +
            block_contexts_bytes(limits->block.contexts) +
-           block_hold_bytes(limits->block.held, path_mtu_bytes(limits->mtu));
+           block_hold_bytes(limits->block.held, block_payload_most(limits));
 }
 
 void block_shared_init(struct nic *nic, void *memory)
@@ -38,7 +38,7 @@ void block_shared_init(struct nic *nic, void *memory)
     at += line_aligned(sizeof(struct block_shared));
     block_contexts_init(&nic->block_shared->contexts, limits->block.contexts, at);
     at += block_contexts_bytes(limits->block.contexts);
-    block_hold_init(&nic->block_shared->hold, limits->block.held, path_mtu_bytes(limits->mtu), at);
+    block_hold_init(&nic->block_shared->hold, limits->block.held, block_payload_most(limits), at);
 }
 
 void block_receive_begin(struct qp *qp, const struct block_terms *terms)
@@ -49,7 +49,7 @@ void block_receive_begin(struct qp *qp, const struct block_terms *terms)
         .owner = qp->number,
         .session = terms->session,
         .window = terms->window,
-        .mtu_bytes = qp->mtu_bytes,
+        .mtu_bytes = terms->payload_bytes,
         /* The numbers of answers go on: a requester whose session comes back takes lower ones for
          * old. */
         .answers = receiver->stream.answers,
@@ -122,7 +122,7 @@ static struct block_piece piece_of(const struct qp *qp, const struct block_packe
 {
     return (struct block_piece){
         .message = block_message_of_packet(packet),
-        .offset = block_payload_offset(packet, qp->mtu_bytes),
+        .offset = block_payload_offset(packet, receiver_of(qp)->stream.mtu_bytes),
         .payload = packet->payload,
         .bytes = packet->payload_bytes,
         .number = packet->number,

@@ -34,7 +34,7 @@ static struct block_requester_config config_of(const struct qp *qp)
     const struct qp_attributes *attributes = &qp->attributes;
     const uint32_t cost = qp->nic->limits.rc.packet_cost;
     return (struct block_requester_config){
-        .mtu_bytes = qp->mtu_bytes,
+        .mtu_bytes = qp->block->sending.payload_bytes,
         /* A packet in flight takes room in the window even if it has no payload. */
         .packet_cost = cost != 0 ? cost : BLOCK_PAYLOAD_HEADERS_BYTES_MAX,
         .link_window_bytes = attributes->av.window_bytes,

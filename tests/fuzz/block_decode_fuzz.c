@@ -19,6 +19,15 @@ static bool carries(const struct block_packet *packet)
     return packet->opcode == BLOCK_SEND || packet->opcode == BLOCK_WRITE;
 }
 
+/* Behind a greeting's headers. */
+static uint32_t zeroes_of(const struct block_packet *packet)
+{
+    const bool greets = packet->opcode == BLOCK_HELLO || packet->opcode == BLOCK_WELCOME;
+    return greets && packet->hello.payload_bytes != 0 && packet->hello.gid_count == 0
+               ? BLOCK_GREETING_ZEROES(packet->hello.payload_bytes)
+               : 0;
+}
+
 static void judge(const struct block_packet *packet, uint32_t mtu_bytes)
 {
     const enum block_judgement judgement = block_judge(packet, mtu_bytes);
@@ -43,7 +52,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
     CHECK(block_opcode_name(packet.opcode) != NULL);
     const size_t headers_bytes = block_encode(&packet, headers);
     const uint8_t *payload = bytes + headers_bytes;
-    CHECK(headers_bytes + packet.payload_bytes + roce_pad_bytes(packet.payload_bytes) == count);
+    CHECK(headers_bytes + packet.payload_bytes + roce_pad_bytes(packet.payload_bytes) +
+              zeroes_of(&packet) ==
+          count);
     CHECK(memcmp(headers, bytes, headers_bytes) == 0);
     CHECK(packet.payload == (packet.payload_bytes == 0 ? NULL : payload));
     CHECK(block_decode(bytes, headers_bytes, payload, count - headers_bytes, &split) == BLOCK_GOOD);

@@ -134,6 +134,7 @@ static void connect(struct target *target, int which)
                         QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
                     now) == STATUS_OK);
     const struct block_terms terms = {.session = SESSION,
+                                      .payload_bytes = qp->mtu_bytes,
                                       .window = 64,
                                       .reads = 4,
                                       .path_count = 4,

@@ -21,6 +21,7 @@
 #include "tests/scenarios/seeds.h"
 #include "tests/world/nic_world.h"
 #include "tests/world/variety.h"
+#include "wire/block.h"
 
 #define REQUESTS_MAX 48
 #define SLOT_BYTES   40000u /* Three blocks of the smallest packets. */
@@ -262,11 +263,12 @@ static struct nic_world_settings draw_weather(struct prng *prng)
                                   [SIM_FAULT_lazy] = (uint32_t)prng_below(prng, 300000)}}};
 }
 
-static struct nic_limits limits_of(struct prng *prng, enum manner manner)
+/* Where the interface has the connection's MTU, blocks may carry more. */
+static struct nic_limits limits_of(struct prng *prng, enum manner manner, enum path_mtu mtu)
 {
     static const enum nic_transport transports[MANNER_COUNT] = {
         NIC_TRANSPORT_RC, NIC_TRANSPORT_BLOCK, NIC_TRANSPORT_BLOCK, NIC_TRANSPORT_AUTO};
-    const bool scarce = prng_below(prng, 3) == 0;
+    const bool scarce = prng_below(prng, 3) == 0, beyond = prng_below(prng, 2) == 0;
     return (struct nic_limits){
         .qps = 4,
         .regions = 8,
@@ -276,7 +278,7 @@ static struct nic_limits limits_of(struct prng *prng, enum manner manner)
         .inline_bytes = 64,
         .reads_per_qp = 16,
         .cq_entries = 256,
-        .mtu = PATH_MTU_4096,
+        .mtu = beyond ? mtu : PATH_MTU_4096,
         .block = {.transport = transports[manner],
                   .place = manner == MANNER_HOLD ? BLOCK_PLACE_HOLD : BLOCK_PLACE_EARLY,
                   .window = 64u << prng_below(prng, 3),
@@ -285,6 +287,7 @@ static struct nic_limits limits_of(struct prng *prng, enum manner manner)
                   .reads = scarce ? 1 : 64,
                   .paths = 1 + (uint32_t)prng_below(prng, 3),
                   .peers = 1,
+                  .beyond_mtu = beyond,
                   .auto_losses = 1}};
 }
 
@@ -294,7 +297,7 @@ static struct run *begin(uint64_t seed, enum manner manner, enum path_mtu mtu)
     struct prng prng;
     prng_init(&prng, seed * 3 + 1);
     const struct nic_world_settings settings = draw_weather(&prng);
-    const struct nic_limits limits = limits_of(&prng, manner);
+    const struct nic_limits limits = limits_of(&prng, manner, mtu);
     run->seed = seed;
     run->manner = manner;
     nic_world_init(&run->world, seed, &settings, &limits);
@@ -573,13 +576,20 @@ static void look(const uint8_t *target, const struct request *request, uint32_t 
     }
 }
 
+/* The last packet has at least these bytes, whether its stream carries the MTU or more. */
+static uint32_t last_of(uint32_t bytes)
+{
+    const uint32_t mtu = path_mtu_bytes(PATH_MTU_256), full = 2 * mtu - BLOCK_PAYLOAD_STEP;
+    const uint32_t by_mtu = 1 + (bytes - 1) % mtu, by_full = 1 + (bytes - 1) % full;
+    return by_mtu < by_full ? by_mtu : by_full;
+}
+
 static void expect_order(const struct run *run, const struct program *program, enum manner manner)
 {
-    const uint32_t mtu_bytes = path_mtu_bytes(PATH_MTU_256);
     bool complete = true; /* All the earlier ones. */
     for (uint32_t i = 0; i < program->count; i++) {
         const struct request *request = &program->requests[i];
-        const uint32_t last_bytes = 1 + (request->bytes - 1) % mtu_bytes;
+        const uint32_t last_bytes = last_of(request->bytes);
         uint32_t before, in_all;
         look(run->ends[1].target_bytes, request, &before, &in_all);
         const uint8_t *end = run->ends[1].target_bytes + request->offset + request->bytes;

@@ -13,6 +13,7 @@
 local PORT = 4791
 local BTH, BXH, ANH, RECORD, HXH, GID, CXH, ICRC = 12, 16, 24, 16, 32, 16, 12, 4
 local POSITIONS, WINDOW_MAX, PATHS_MAX, PAYLOAD_MAX = 64, 1024, 16, 4096
+local LONGEST_HEADERS, PAYLOAD_STEP = 52, 64
 local RECORDS_MAX, GIDS_MAX, RNR_CODES = 4, 3, 32
 local VERSION = 1
 
@@ -114,6 +115,8 @@ field('bool', 'shared_receives', 'Shared receive queue', 8, nil, 0x01)
 field('uint8', 'mtu', 'MTU', base.DEC, mtu_codes)
 field('uint8', 'paths', 'Paths', base.DEC)
 field('uint32', 'nonce', 'Nonce', base.HEX)
+field('uint16', 'packet_payload', 'Payload of a packet (0: the MTU)', base.DEC)
+field('bytes', 'zeroes', 'Zeroes, up to the length of the longest packet')
 field('uint24', 'next_psn', 'Next PSN of the stream', base.DEC)
 field('uint24', 'sender_qpn', 'QPN of the sender', base.HEX)
 field('uint16', 'window', 'Window in blocks', base.DEC)
@@ -483,7 +486,7 @@ local function dissect_answer(packet, tree, records)
     end
 end
 
-local function note_greeting(packet, mtu_code)
+local function note_greeting(packet, mtu_code, payload)
     local stream = packet.stream
     if packet.pinfo.visited then
         return
@@ -494,7 +497,7 @@ local function note_greeting(packet, mtu_code)
         stream.welcome = stream.welcome or packet.pinfo.number
     end
     if mtu_codes[mtu_code] then
-        stream.mtu = 128 * 2 ^ mtu_code
+        stream.mtu = payload ~= 0 and payload or 128 * 2 ^ mtu_code
     end
 end
 
@@ -512,7 +515,9 @@ local function dissect_hello(packet, tree, gids)
     hxh:add(fields.sender_qpn, at(13, 3))
     local window = hxh:add(fields.window, at(16, 2))
     hxh:add(fields.read_queue, at(18, 2))
-    if at(1, 1):bitfield(4, 3) ~= 0 or at(12, 1):uint() ~= 0 or at(20, 4):uint() ~= 0 or
+    local payload = at(20, 2):uint()
+    local carried = hxh:add(fields.packet_payload, at(20, 2))
+    if at(1, 1):bitfield(4, 3) ~= 0 or at(12, 1):uint() ~= 0 or at(22, 2):uint() ~= 0 or
        at(24, 4):uint() ~= 0 or at(28, 4):uint() ~= 0 then
         hxh:add_proto_expert_info(experts.reserved)
     end
@@ -533,8 +538,16 @@ local function dissect_hello(packet, tree, gids)
     for i = 0, gids - 1 do
         hxh:add(fields.gid, packet.tvb(BTH + HXH + i * GID, GID))
     end
+    local mtu_bytes = 128 * 2 ^ at(2, 1):uint()
+    if payload ~= 0 and (payload <= mtu_bytes or payload >= math.min(2 * mtu_bytes, PAYLOAD_MAX) or
+                         payload % PAYLOAD_STEP ~= 0 or packet.items ~= 0) then
+        contradict(packet, carried, 'a payload between this MTU and the next one, in steps of 64 bytes, without GIDs')
+    elseif payload ~= 0 then
+        local captured = packet.tvb:captured_len()
+        hxh:add(fields.zeroes, packet.tvb(BTH + HXH, math.min(payload + LONGEST_HEADERS, captured) - BTH - HXH))
+    end
     packet.stream = stream_of(at(4, 4):uint())
-    note_greeting(packet, at(2, 1):uint())
+    note_greeting(packet, at(2, 1):uint(), payload)
 end
 
 local function dissect_challenge(packet, tree)
@@ -552,6 +565,11 @@ local function measure(packet, length)
     local more = length - header_bytes[packet.opcode] - ICRC
     local pad = packet.tvb(1, 1):bitfield(2, 2)
     local items_max = packet.opcode == ANSWER and RECORDS_MAX or is_greeting(packet.opcode) and GIDS_MAX
+    local payload = is_greeting(packet.opcode) and packet.tvb(BTH + 20, 2):uint() or 0
+    if payload ~= 0 and packet.tvb(BTH + 1, 1):bitfield(0, 4) == 0 then
+        local zeroes = payload + LONGEST_HEADERS - BTH - HXH
+        return 0, 0, (more ~= zeroes and 'not that of the longest packet') or (pad ~= 0 and 'pad without payload') or nil
+    end
     if items_max then
         local wrong = more % RECORD ~= 0 or more / RECORD > items_max
         return math.min(math.floor(more / RECORD), items_max), 0, (wrong and 'not whole records or GIDs') or

@@ -57,6 +57,12 @@ void hello_ask_sent(struct hello_ask *ask, struct instant now)
     ask->next = instant_after(now, pause_ns(ask));
 }
 
+void hello_ask_otherwise(struct hello_ask *ask, uint32_t nonce)
+{
+    CHECK(ask->state == HELLO_ASKED && ask->due);
+    ask->nonce = nonce;
+}
+
 struct instant hello_ask_deadline(const struct hello_ask *ask)
 {
     if (ask->state == HELLO_NOT_ASKED || ask->confirmed) {

@@ -65,6 +65,10 @@ void hello_ask_blocked(struct hello_ask *ask, struct instant now);
 /* The HELLO that was due has left. */
 void hello_ask_sent(struct hello_ask *ask, struct instant now);
 
+/* The HELLO that is due asks for other terms, by another nonce: a WELCOME to an earlier one is too
+ * late. */
+void hello_ask_otherwise(struct hello_ask *ask, uint32_t nonce);
+
 struct instant hello_ask_deadline(const struct hello_ask *ask);
 
 enum hello_outcome {
