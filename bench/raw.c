@@ -2,11 +2,13 @@
  *
  * raw - the machine's own speed, without any protocol: the limits with which nonic is compared.
  *
- * Usage: raw memcpy | vm-write | udp-segmented | udp-placed | udp-unsummed | udp-single | udp-pingpong
+ * Usage: raw memcpy | vm-write | udp-segmented | udp-placed | udp-unsummed | udp-single | udp-pingpong |
+ *            udp-blocking
  * Two processes, pinned to processors 0 and 1, for about a second. Prints one number: GB/s for
  * memcpy, udp-segmented, udp-placed (its receiver copies what came to where it belongs, which only
  * the bytes themselves tell) and udp-unsummed (one packet a call, without a UDP checksum),
- * microseconds for vm-write and udp-pingpong (one way), datagrams per second for udp-single.
+ * microseconds for vm-write, udp-pingpong (one way; both poll) and udp-blocking (there and back; the
+ * server sleeps until a datagram comes), datagrams per second for udp-single.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -179,10 +181,14 @@ static void wait_datagram(int fd)
     }
 }
 
-static void udp_echo(void)
+static void udp_echo(bool blocks)
 {
     while (!shared->stop) {
-        wait_datagram(sockets[1]);
+        if (blocks) {
+            (void)!recv(sockets[1], memory, 64, 0);
+        } else {
+            wait_datagram(sockets[1]);
+        }
         sendto(sockets[1], memory, 24, 0, (struct sockaddr *)&addresses[0], sizeof(addresses[0]));
     }
 }
@@ -215,8 +221,8 @@ int main(int argc, char **argv)
     if (child == 0) {
         if (strcmp(mode, "memcpy") == 0) {
             memcpy_consumer();
-        } else if (strcmp(mode, "udp-pingpong") == 0) {
-            udp_echo();
+        } else if (strcmp(mode, "udp-pingpong") == 0 || strcmp(mode, "udp-blocking") == 0) {
+            udp_echo(strcmp(mode, "udp-blocking") == 0);
         } else if (strncmp(mode, "udp", 3) == 0) {
             udp_consumer(strcmp(mode, "udp-placed") == 0);
         } else {
@@ -239,6 +245,8 @@ int main(int argc, char **argv)
         result = udp_producer(24, 0) / 24;
     } else if (strcmp(mode, "udp-pingpong") == 0) {
         result = udp_pingpong();
+    } else if (strcmp(mode, "udp-blocking") == 0) {
+        result = 2 * udp_pingpong();
     }
     shared->stop = 1;
     kill(child, SIGKILL);
