@@ -200,6 +200,11 @@ uint32_t qp_newest_payload(const struct qp *qp)
     return work_wants_data(work) ? 0 : work->bytes;
 }
 
+const void *qp_link(const struct qp *qp)
+{
+    return qp->attributes.av.link;
+}
+
 uint32_t qp_number(const struct qp *qp)
 {
     return qp->number;

@@ -138,6 +138,8 @@ uint32_t qp_number(const struct qp *qp);
 
 /* The payload bytes of the newest send request; 0: it has none, or there is no request. */
 uint32_t qp_newest_payload(const struct qp *qp);
+/* The world's link to its peer; NULL: none, or one for each request. */
+const void *qp_link(const struct qp *qp);
 enum qp_type qp_type_of(const struct qp *qp);
 /* Which kinds of requests queue pairs of a type send: a set as work_kinds() makes (IBTA 10.8.3). */
 uint32_t qp_kinds(enum qp_type type);

@@ -46,10 +46,12 @@ static void poll(struct habit *habit, bool armed, uint32_t found)
     }
 }
 
+static bool over_udp;
+
 static void post(struct habit *habit, uint32_t bytes, bool placed)
 {
     habit_note_post(habit);
-    if (habit_may_hold(habit) && habit_holds(habit, bytes)) {
+    if (habit_may_hold(habit) && habit_holds(habit, bytes, over_udp)) {
         return;
     }
     habit_note_sending(habit);
@@ -205,6 +207,12 @@ static void test_large_posts_do_not_wait(void **state)
     assert_int_equal(habit.posts.waiting, 1);
     post(&habit, HABIT_LARGE_BYTES, false);
     assert_int_equal(habit.posts.waiting, 0); /* Both posts have left, in their order. */
+    over_udp = true;
+    post(&habit, HABIT_LARGE_BYTES_UDP - 1, false);
+    assert_int_equal(habit.posts.waiting, 1);
+    post(&habit, HABIT_LARGE_BYTES_UDP, false);
+    assert_int_equal(habit.posts.waiting, 0);
+    over_udp = false;
 }
 
 static void test_when_a_round_sends(void **state)

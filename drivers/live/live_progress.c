@@ -222,6 +222,12 @@ void live_reaped(struct live *live, bool armed)
     }
 }
 
+static bool is_over_udp(const struct qp *qp)
+{
+    const struct link *link = qp_link(qp);
+    return link != NULL && link->kind == LINK_UDP;
+}
+
 void live_posted(struct live *live, struct qp *qp)
 {
     INVARIANTS(live_check_locked(live));
@@ -230,7 +236,7 @@ void live_posted(struct live *live, struct qp *qp)
     if (live->config.batch > 1) {
         nic_foresee(live->nic, qp);
     }
-    if (habit_may_hold(habit) && habit_holds(habit, qp_newest_payload(qp))) {
+    if (habit_may_hold(habit) && habit_holds(habit, qp_newest_payload(qp), is_over_udp(qp))) {
         return;
     }
     const uint32_t placed = habit->direct.unpolled;
