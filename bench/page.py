@@ -19,7 +19,7 @@ def figure(value):
         return ''
     if abs(value) >= 100:
         return f'{value:,.0f}'
-    return f'{value:.3g}' if abs(value) < 10 else f'{value:.1f}'
+    return f'{value:.2f}' if abs(value) < 10 else f'{value:.1f}'
 
 
 def write(name, heading, rows):
