@@ -2,13 +2,16 @@
  *
  * raw - the machine's own speed, without any protocol: the limits with which nonic is compared.
  *
- * Usage: raw memcpy | vm-write | udp-segmented | udp-placed | udp-unsummed | udp-single | udp-pingpong |
- *            udp-blocking
- * Two processes, pinned to processors 0 and 1, for about a second. Prints one number: GB/s for
- * memcpy, udp-segmented, udp-placed (its receiver copies what came to where it belongs, which only
- * the bytes themselves tell) and udp-unsummed (one packet a call, without a UDP checksum),
- * microseconds for vm-write, udp-pingpong (one way; both poll) and udp-blocking (there and back; the
- * server sleeps until a datagram comes), datagrams per second for udp-single.
+ * Usage: raw MODE. Two processes run, pinned to processors 0 and 1, for a second. Prints a number:
+ *   memcpy         GB/s: a copy in, a copy out, through a ring
+ *   vm-write       microseconds of a process_vm_writev of 8 bytes
+ *   udp-segmented  GB/s: segmented calls, whose receiver looks at nothing
+ *   udp-placed     the same; the receiver copies what came to where it belongs, which only the
+ *                  bytes themselves tell
+ *   udp-unsummed   GB/s: one packet a call, without a UDP checksum
+ *   udp-single     datagrams per second, one a call
+ *   udp-pingpong   microseconds of one way; both poll
+ *   udp-blocking   microseconds there and back; the server sleeps until a datagram comes
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -160,8 +160,8 @@ struct block_hello {
     uint32_t sender_qpn;
     uint16_t window;     /* In blocks. */
     uint16_t read_queue; /* READ blocks that may be asked for and not complete. */
-    /* Of a packet, if it is more than the MTU; 0: the MTU. Then zeroes make the datagram as long as
-     * the stream's longest, so that it comes where those will, and no GIDs follow. */
+    /* A packet's payload, if it is more than the MTU; 0: the MTU. More: zeroes make the datagram as
+     * long as the stream's longest, so that it comes where those will, and no GIDs follow. */
     uint16_t payload_bytes;
     uint8_t gids[BLOCK_GIDS_MAX][BLOCK_GID_BYTES];
 };

@@ -52,7 +52,7 @@ static struct {
     size_t control_bytes;
     uint8_t handover[MESSAGE_BYTES];
     size_t handover_bytes;
-    uint8_t copies; /* Of the message, if it is asked for several. */
+    uint8_t copies; /* Messages of one call that asks for several: copies of it. */
     uint32_t probes, answers;
     uint32_t links;
 } world;

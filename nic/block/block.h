@@ -42,7 +42,7 @@ struct block_terms {
     uint32_t window;  /* Blocks: W_blk. */
     uint32_t reads;   /* READ blocks asked for and not complete: R_blk. */
     uint64_t trip_ns; /* From HELLO to WELCOME; 0: not known. The first timers come from it. */
-    uint32_t payload_bytes; /* Of a packet that is not its message's last: at least the path MTU. */
+    uint32_t payload_bytes; /* Every packet but a message's last has it: at least the path MTU. */
     uint8_t path_count;
     bool shared_receives; /* The responder's receives are in a shared queue. */
 };
@@ -95,6 +95,15 @@ void block_went_on(struct qp *qp, struct instant now);
 /* The route of path number `path` out of `paths`, after it has left a route `turns` times. */
 uint8_t block_route_of(const struct qp *qp, uint32_t path, uint32_t paths, uint32_t turns);
 
+/* The most that a packet of any stream carries: less than the next MTU, which an interface that
+ * took it would have. */
+static inline uint32_t block_payload_most(const struct nic_limits *limits)
+{
+    const uint32_t mtu = path_mtu_bytes(limits->mtu);
+    return limits->block.beyond_mtu && limits->mtu < PATH_MTU_4096 ? 2 * mtu - BLOCK_PAYLOAD_STEP
+                                                                   : mtu;
+}
+
 static inline bool block_is_spoken(const struct nic_limits *limits)
 {
     return limits->block.transport != NIC_TRANSPORT_RC;
@@ -117,8 +126,6 @@ static inline bool block_receives(const struct qp *qp)
 bool block_hello_wants(struct qp *qp, struct instant now);
 /* The program may have given the queue pair another peer address (in SQD). */
 void block_hello_rethink(struct qp *qp);
-/* The most that a packet of any stream carries. */
-uint32_t block_payload_most(const struct nic_limits *limits);
 void block_hello_begin(struct qp *qp, struct instant now);
 bool block_hello_next(struct qp *qp, struct instant now, struct nic_departure *departure);
 bool block_hello_next_welcome(struct qp *qp, struct nic_departure *departure);

@@ -25,14 +25,6 @@ static uint32_t path_count(const struct qp *qp)
 
 static const uint8_t zeroes[ROCE_PAYLOAD_BYTES_MAX];
 
-/* Less than the next MTU, which an interface that took it would have. */
-uint32_t block_payload_most(const struct nic_limits *limits)
-{
-    const uint32_t mtu = path_mtu_bytes(limits->mtu);
-    return limits->block.beyond_mtu && limits->mtu < PATH_MTU_4096 ? 2 * mtu - BLOCK_PAYLOAD_STEP
-                                                                   : mtu;
-}
-
 /* The payload that fills our interface's datagrams; 0: packets carry the MTU. A path by other
  * addresses may take less, and so may one for which the program chose a smaller MTU. */
 static uint32_t full_payload(const struct qp *qp)

@@ -127,8 +127,9 @@ static bool acknowledge(struct rc_requester *requester, struct send_queue *queue
     return missing;
 }
 
-/* Does the acknowledgement cover the oldest request alone, one of one packet that wants no response,
- * while nothing is sent again? Then `unacked` moves on, and that is all: the short way. */
+/* Does the acknowledgement cover the oldest request alone, one of one packet that wants no
+ * response, while nothing is sent again? Then `unacked` moves on, and that is all: the short
+ * way. */
 static bool covers_plain(const struct rc_requester *requester, const struct send_queue *queue,
                          struct psn psn)
 {
