@@ -14,7 +14,7 @@ def machine():
 
 
 def figure(value):
-    """Three digits, as a person writes them."""
+    """As a person writes it: two decimals of small ones, none of large ones."""
     if value is None:
         return ''
     if abs(value) >= 100:

@@ -257,7 +257,7 @@ int main(int argc, char **argv)
     if (result < 0) {
         fprintf(stderr,
                 "usage: raw memcpy|vm-write|udp-segmented|udp-placed|udp-unsummed|udp-single|"
-                "udp-pingpong\n");
+                "udp-pingpong|udp-blocking\n");
         return 2;
     }
     printf("%.3f\n", result);

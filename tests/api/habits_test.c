@@ -23,7 +23,8 @@
 /* From here on. */
 static uint32_t large_bytes(void)
 {
-    return strcmp(getenv("NONIC_WIRE"), "udp") == 0 ? 32768 : 2048;
+    const char *wire = getenv("NONIC_WIRE");
+    return wire != NULL && strcmp(wire, "udp") == 0 ? 32768 : 2048;
 }
 
 static uint64_t sent(void)
