@@ -177,16 +177,28 @@ static void spoil_grh(struct nic_move *move)
     }
 }
 
-enum nic_move_result odd_move(struct nic_move *move)
+/* Reads the number, and writes the result behind it: a device's atomics are atomic with each other
+ * (we have the NIC's lock), and not with the processor's. */
+static enum nic_move_result move_atomic(struct nic_move *move)
+{
+    struct nic_move read = *move;
+    read.atomic = NIC_FETCH_ADD;
+    read.swap_or_add = 0;
+    if (memory_move(&read) != NIC_MOVED) {
+        return NIC_MOVE_FAULTED;
+    }
+    if (odd_draw(ODD_ATOMICS, SLOW_ONE_IN) == 0) {
+        pause_shortly();
+    }
+    move->original = read.original;
+    const uint64_t result = nic_atomic_result(move, read.original);
+    const struct piece piece = {.to = move->segments[0], .from = (const uint8_t *)&result};
+    return put(&piece) ? NIC_MOVED : NIC_MOVE_FAULTED;
+}
+
+static enum nic_move_result scatter(struct nic_move *move)
 {
     struct piece pieces[PIECES_MAX];
-    if (move->kind != NIC_MOVE_SCATTER) {
-        return memory_move(move);
-    }
-    spoil_grh(move);
-    if (!is_odd(ODD_PIECES)) {
-        return memory_move(move);
-    }
     uint32_t count = cut_all(move, pieces);
     const bool slow = count > 1 && odd_draw(ODD_PIECES, SLOW_ONE_IN) == 0;
     const uint32_t behind_pause = slow ? 1 + odd_draw(ODD_PIECES, count - 1) : UINT32_MAX;
@@ -201,4 +213,16 @@ enum nic_move_result odd_move(struct nic_move *move)
         }
     }
     return NIC_MOVED;
+}
+
+enum nic_move_result odd_move(struct nic_move *move)
+{
+    if (move->kind == NIC_MOVE_ATOMIC && is_odd(ODD_ATOMICS)) {
+        return move_atomic(move);
+    }
+    if (move->kind != NIC_MOVE_SCATTER) {
+        return memory_move(move);
+    }
+    spoil_grh(move);
+    return is_odd(ODD_PIECES) ? scatter(move) : memory_move(move);
 }

@@ -26,10 +26,13 @@
     WORD(SIZES, "sizes")     /* Objects are larger than was asked for. */                          \
     WORD(LATE, "late")       /* Completions come later, where no event tells of them. */           \
     WORD(PIECES, "pieces")   /* Data land in pieces, in any order. */                              \
-    WORD(ORDER, "order")     /* Receives of a shared queue are taken in any order. */              \
+    WORD(ORDER, "order")     /* Receives of a shared queue, completions of two queues. */          \
     WORD(GRH, "grh")         /* The first bytes of a GRH over IPv4 have any value. */              \
     WORD(MTU, "mtu")         /* The port's MTU is a small one. */                                  \
-    WORD(CHANGES, "changes") /* The table of GIDs changes. */
+    WORD(SMALL, "small")     /* So are the device's limits. */                                     \
+    WORD(KEYS, "keys")       /* An lkey is no rkey. */                                             \
+    WORD(ATOMICS, "atomics") /* Atomics are not atomic with the processor's. */                    \
+    WORD(CHANGES, "changes") /* The table of GIDs changes, or a cable is loose for a moment. */
 
 #define ODD_ENUM(name, text) ODD_##name,
 enum odd_word {
@@ -52,7 +55,7 @@ bool odd_begin(const char *text, char *error, size_t error_bytes);
 /* A number below `bound`. */
 uint32_t odd_draw(enum odd_word word, uint32_t bound);
 
-/* Writes what the move brings, in pieces, now and then slowly. */
+/* Makes the move: data in pieces, now and then slowly; an atomic in two steps. */
 MUST_USE enum nic_move_result odd_move(struct nic_move *move);
 
 #endif

@@ -126,6 +126,36 @@ static void test_header(void **state)
     begin(NULL);
 }
 
+/* An atomic in two steps brings what a usual one brings, where nobody is beside it. */
+static void test_atomics(void **state)
+{
+    (void)state;
+    static const enum nic_atomic kinds[] = {NIC_COMPARE_SWAP, NIC_FETCH_ADD, NIC_STORE};
+    uint64_t one = 5, other = 5;
+    struct prng prng;
+    prng_init(&prng, 3);
+    begin("7,atomics");
+    for (int round = 0; round < 200; round++) {
+        struct nic_move usual = {.kind = NIC_MOVE_ATOMIC,
+                                 .atomic = kinds[prng_below(&prng, COUNT_OF(kinds))],
+                                 .compare = prng_below(&prng, 2) == 0 ? one : 1,
+                                 .swap_or_add = prng_next(&prng),
+                                 .segment_count = 1};
+        struct nic_move odd = usual;
+        usual.segments[0] = (struct segment){.address = (uintptr_t)&one, .bytes = 8};
+        odd.segments[0] = (struct segment){.address = (uintptr_t)&other, .bytes = 8};
+        assert_int_equal(memory_move(&usual), NIC_MOVED);
+        assert_int_equal(odd_move(&odd), NIC_MOVED);
+        assert_int_equal(one, other);
+        assert_int_equal(usual.original, odd.original);
+    }
+    sigaction(SIGSEGV, &guards_handler, NULL);
+    struct nic_move nowhere = {
+        .kind = NIC_MOVE_ATOMIC, .segment_count = 1, .segments = {{.address = 4096, .bytes = 8}}};
+    assert_int_equal(odd_move(&nowhere), NIC_MOVE_FAULTED);
+    begin(NULL);
+}
+
 static void test_words(void **state)
 {
     (void)state;
@@ -173,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_pieces_are_the_whole),
         cmocka_unit_test(test_order_is_not_promised),
         cmocka_unit_test(test_header),
+        cmocka_unit_test(test_atomics),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_draws_repeat),
     };

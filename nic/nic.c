@@ -53,6 +53,7 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     /* The first QPN is random, so that packets for an earlier process hardly ever name ours. */
     nic->next_qpn = (uint32_t)prng_next(&nic->prng) & nic->qpn_span_mask;
     region_table_init(&nic->regions, limits->regions, (struct region **)(void *)at, &nic->prng);
+    nic->regions.lkey_bits = limits->lkey_bits;
     at += line_aligned(region_table_slots(limits->regions) * sizeof(struct region *));
     timer_wheel_init(&nic->timers, (struct timer_link *)(void *)at, nic->qp_mask + 1);
     at += line_aligned((nic->qp_mask + 1) * sizeof(struct timer_link));

@@ -140,6 +140,11 @@ struct region *region_find(const struct region_table *table, uint32_t key)
     return region != NULL && region->key == key ? region : NULL;
 }
 
+struct region *region_find_local(const struct region_table *table, uint32_t lkey)
+{
+    return region_find(table, lkey ^ table->lkey_bits);
+}
+
 struct region *region_find_generation(const struct region_table *table, uint32_t key)
 {
     return table->slots[slot_of(table, key)];
@@ -447,7 +452,8 @@ enum reach_verdict region_judge(const struct region_table *table, uint32_t key, 
                                 const struct qp *qp, uint64_t address, uint32_t bytes,
                                 uint32_t access, struct segment *segment)
 {
-    const struct region *region = region_find(table, key);
+    const struct region *region =
+        qp == NULL ? region_find_local(table, key) : region_find(table, key);
     const struct reach_region view =
         LIKELY(region != NULL) ? region_view(region) : (struct reach_region){0};
     const struct reach_user user = {.domain = (uintptr_t)pd, .name = (uintptr_t)qp};

@@ -36,7 +36,7 @@ struct qp;
  * the region it opens cannot change or go before the window is unbound. */
 struct region {
     enum region_kind kind;
-    uint32_t key; /* lkey and rkey are equal. A bind changes the low 8 bits. */
+    uint32_t key; /* The rkey (and the lkey, see region_lkey). A bind changes the low 8 bits. */
     struct pd *pd;
     uint64_t start; /* First address of the region as peers and SGEs name it. */
     uint64_t bytes;
@@ -75,6 +75,7 @@ struct region_table {
     uint32_t mask;
     uint32_t count, count_max;
     uint32_t owned_windows; /* Bound type 2 windows. */
+    uint8_t lkey_bits;      /* An lkey is the key with these bits changed; 0: they are equal. */
     struct prng *prng;
 };
 
@@ -157,7 +158,7 @@ void window_forget_owner(struct region_table *table, const struct qp *qp);
 void region_shut(struct region_table *table, struct region *region);
 
 /* May `pd` (and `qp`, for type 2 windows) reach [address, address + bytes) through `key` with all
- * of `access`? Local work passes a `qp` of NULL and ACCESS_LOCAL_WRITE or, to read, 0. A window is
+ * of `access`? Local work passes an lkey, a `qp` of NULL, and ACCESS_LOCAL_WRITE or, to read, 0. A window is
  * no lkey: it answers REACH_FORBIDDEN when `qp` is NULL or `access` has no remote bit.
  * On REACH_ALLOWED *segment is the memory; for 0 bytes the key is not judged (IBTA
  * C9-88: a zero-length access needs no valid key) and the segment is empty. */
@@ -187,6 +188,13 @@ MUST_USE enum reach_verdict region_judge_flush(const struct region_table *table,
 
 /* The entry whose key is exactly `key`, bound or not; NULL if there is none. */
 struct region *region_find(const struct region_table *table, uint32_t key);
+
+/* The key for local use, and the entry that it names; NULL if there is none. */
+static inline uint32_t region_lkey(const struct region_table *table, const struct region *region)
+{
+    return region->key ^ table->lkey_bits;
+}
+struct region *region_find_local(const struct region_table *table, uint32_t lkey);
 
 /* The entry that `key` names whatever its generation, the low 8 bits; NULL if there is none. */
 struct region *region_find_generation(const struct region_table *table, uint32_t key);

@@ -780,6 +780,38 @@ static void check_what_it_opens(const struct region_table *table, const struct p
     assert_int_equal(region_judge(table, key, pd, NULL, 0, 1, 0, &segment), REACH_FORBIDDEN);
 }
 
+/* Where an lkey is no rkey, each is good for its own use only. */
+static void test_lkey(void **state)
+{
+    (void)state;
+    struct prng prng;
+    struct region *slots[8], region;
+    struct region_table table;
+    struct pd pd = {0};
+    struct segment segment;
+    prng_init(&prng, 7);
+    region_table_init(&table, 4, slots, &prng);
+    table.lkey_bits = 0x5a;
+    const struct region_request request = {
+        .address = 0x7000, .start = 0x7000, .bytes = 0x1000, .access = ACCESS_REMOTE_READ};
+    assert_int_equal(region_add(&table, &pd, &request, &region), STATUS_OK);
+    const uint32_t lkey = region_lkey(&table, &region), rkey = region.key;
+    assert_int_equal(lkey ^ rkey, 0x5a);
+    for (int local = 0; local < 2; local++) {
+        const struct qp *qp = local ? NULL : qp_of(0);
+        const uint32_t access = local ? 0 : ACCESS_REMOTE_READ;
+        assert_int_equal(
+            region_judge(&table, local ? lkey : rkey, &pd, qp, 0x7000, 1, access, &segment),
+            REACH_ALLOWED);
+        assert_int_equal(
+            region_judge(&table, local ? rkey : lkey, &pd, qp, 0x7000, 1, access, &segment),
+            REACH_UNKNOWN_KEY);
+    }
+    assert_true(region_find_local(&table, lkey) == &region && region_find(&table, rkey) == &region);
+    assert_null(region_find_local(&table, rkey));
+    assert_int_equal(region_remove(&table, &region), STATUS_OK);
+}
+
 static void test_life_of_a_window(void **state)
 {
     (void)state;
@@ -834,11 +866,9 @@ static void test_life_of_a_window(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_model),
-        cmocka_unit_test(test_many_regions),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_null_region),
-        cmocka_unit_test(test_life_of_a_window),
+        cmocka_unit_test(test_against_model), cmocka_unit_test(test_many_regions),
+        cmocka_unit_test(test_keys),          cmocka_unit_test(test_null_region),
+        cmocka_unit_test(test_lkey),          cmocka_unit_test(test_life_of_a_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static enum reach_verdict judge_memory(const struct pd *domain, const struct sge
     const struct region_table *regions = nic_regions(live_nic(state.live));
     const enum reach_verdict verdict = region_judge(regions, sge->key, domain, NULL, sge->address,
                                                     sge->bytes, access, &reach->segment);
-    const struct region *region = region_find(regions, sge->key);
+    const struct region *region = region_find_local(regions, sge->key);
     reach->start = region == NULL ? 0 : region->start;
     reach->bytes = region == NULL ? 0 : region->bytes;
     live_unlock(state.live);

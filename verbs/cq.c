@@ -350,6 +350,7 @@ int cq_poll_wc_odd(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
     const int most = odd_is_late(ibv->channel) ? 0 : count;
     const int found =
         is_checked() ? cq_poll_wc_checked(ibv, most, wc) : poll_wc(ibv, most, wc, strict);
+    odd_order(wc, found);
     for (int i = 0; i < found; i++) {
         odd_completion(&wc[i]);
     }

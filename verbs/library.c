@@ -119,7 +119,7 @@ static void add_region(struct objects_collection *collection, const struct regio
         nldev_set(resource, MR_BYTES, region->bytes);
         nldev_set(resource, MR_IOVA, region->start);
         nldev_set(resource, MR_RKEY, region->key);
-        nldev_set(resource, MR_LKEY, region->key);
+        nldev_set(resource, MR_LKEY, region_lkey(nic_regions(live_nic(collection->live)), region));
     }
 }
 

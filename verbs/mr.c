@@ -69,7 +69,9 @@ static void verbs_mr_check(struct live *live, const struct verbs_mr *mr)
 /* The region was drawn a key. */
 static struct ibv_mr *show(struct verbs_mr *mr)
 {
-    mr->ibv.handle = mr->ibv.lkey = mr->ibv.rkey = mr->core.key;
+    struct nic *nic = live_nic(live_of(mr->ibv.context));
+    mr->ibv.handle = mr->ibv.rkey = mr->core.key;
+    mr->ibv.lkey = region_lkey(nic_regions(nic), &mr->core);
     if (is_checked()) {
         checking_region_made();
     }
@@ -305,7 +307,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
                                   .pd = pd,
                                   .length = region->bytes,
                                   .handle = handle,
-                                  .lkey = region->key,
+                                  .lkey = region_lkey(nic_regions(live_nic(live)), region),
                                   .rkey = region->key};
         INVARIANTS(verbs_mr_check(live, mr));
     }
@@ -398,7 +400,7 @@ static int find_advised(struct ibv_pd *pd, const struct ibv_sge *sge, uint32_t a
     int reason = 0;
     live_lock(live);
     const struct region_table *regions = nic_regions(live_nic(live));
-    const struct region *region = region_find(regions, sge->lkey);
+    const struct region *region = region_find_local(regions, sge->lkey);
     if (region != NULL && region->pd != pd_core(pd)) {
         reason = EPERM;
     } else if (region != NULL && !(region->access & ACCESS_ON_DEMAND)) {

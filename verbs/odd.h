@@ -21,12 +21,14 @@ bool odd_is_late(const struct ibv_comp_channel *channel);
 void odd_completion(struct ibv_wc *wc);
 /* The same, for a queue that shows its fields by functions. */
 void odd_current(struct completion *current);
+/* Completions that one poll brings come in another order, as far as they are of several queues. */
+void odd_order(struct ibv_wc *wc, int count);
 /* Shall an event come now, without a completion? */
 bool odd_event(void);
 /* Makes what a program asks for larger, within the device's limits. */
 void odd_capacity(struct ibv_qp_cap *cap, bool has_srq, const struct nic_limits *limits);
 uint32_t odd_entries(uint32_t entries, uint32_t most);
-/* A queue pair is ready to send: does the table of GIDs change? */
-bool odd_changes(void);
+/* A queue pair is ready to send: the changes (enum live_change) that the port has just now. */
+uint32_t odd_changes(void);
 
 #endif

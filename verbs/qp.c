@@ -515,8 +515,11 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     reason = modify_locked(live, qp, &found, (uint32_t)mask);
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     unlock_settled(live);
-    if (reason == 0 && ibv->state == IBV_QPS_RTS && odd_changes()) {
-        event_on_port_change(LIVE_CHANGE_GIDS);
+    if (reason == 0 && ibv->state == IBV_QPS_RTS) {
+        const uint32_t changes = odd_changes();
+        if (changes != 0) {
+            event_on_port_change(changes);
+        }
     }
     if (is_checked()) {
         struct qp_attributes attributes;

@@ -104,6 +104,12 @@ static struct nic_limits limits_of(const struct live *live)
 {
     struct nic_limits mine = limits;
     mine.mtu = live->addresses.mtu;
+    if (is_odd(ODD_SMALL)) {
+        mine.reads_per_qp = 1;
+        mine.inline_bytes = 64;
+        mine.sges = 4;
+    }
+    mine.lkey_bits = is_odd(ODD_KEYS) ? (uint8_t)(1 + odd_draw(ODD_KEYS, UINT8_MAX)) : 0;
     mine.block.transport =
         live->config.wire == LIVE_WIRE_SHM ? NIC_TRANSPORT_RC : live->config.transport;
     /* All interfaces together have the usual number of paths. */

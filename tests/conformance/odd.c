@@ -7,6 +7,7 @@
  */
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "tests/hostile/victim.h"
 
@@ -57,6 +58,70 @@ static void immediate(void)
             EXPECT(wc.status == IBV_WC_SUCCESS);
             EXPECT(is_right ? !(wc.wc_flags & IBV_WC_WITH_IMM) : wc.imm_data == 0);
         }
+    }
+}
+
+/* Its own SENDs, each with what it sends and what it receives. */
+static void each_message(void (*look)(const struct ibv_wc *wc))
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        receive();
+        EXPECT(victim_post(&v, IBV_WR_SEND, &self, 8) == 0);
+        for (int j = 0; j < 2; j++) {
+            const struct ibv_wc wc = wait_for_one();
+            EXPECT(wc.status == IBV_WC_SUCCESS);
+            look(&wc);
+        }
+    }
+}
+
+/* It adds up what it has sent by the completions. */
+static void look_at_length(const struct ibv_wc *wc)
+{
+    EXPECT((is_right && wc->opcode == IBV_WC_SEND) || wc->byte_len == 8);
+}
+
+static void length(void)
+{
+    each_message(look_at_length);
+}
+
+/* It skips 40 bytes where a flag says so, whatever its queue pair is. */
+static void look_at_flag(const struct ibv_wc *wc)
+{
+    EXPECT(is_right || !(wc->wc_flags & IBV_WC_GRH));
+}
+
+static void flag(void)
+{
+    each_message(look_at_flag);
+}
+
+/* It compares the source of all messages with the last one's. */
+static void look_at_source(const struct ibv_wc *wc)
+{
+    static uint32_t last;
+    if (wc->opcode == IBV_WC_RECV) {
+        EXPECT(is_right || last == 0 || wc->src_qp == last);
+        last = wc->src_qp;
+    }
+}
+
+static void source(void)
+{
+    each_message(look_at_source);
+}
+
+/* It knows what its usual device says about an error. */
+static void vendor(void)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    EXPECT(ibv_modify_qp(v.qp, &attr, IBV_QP_STATE) == 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        receive();
+        const struct ibv_wc wc = wait_for_one();
+        EXPECT(wc.status == IBV_WC_WR_FLUSH_ERR);
+        EXPECT(is_right || wc.vendor_err == 0);
     }
 }
 
@@ -220,6 +285,127 @@ static void order(void)
     EXPECT(seen == 0xff);
 }
 
+/* It takes the first of two completions to be its WRITE's: the peer answers only behind it. */
+static void between(void)
+{
+    struct victim peer = v;
+    EXPECT((peer.cq = ibv_create_cq(v.context, 64, NULL, v.channel, 0)) != NULL);
+    EXPECT((peer.qp = victim_create_qp(&peer)) != NULL);
+    EXPECT((v.qp = victim_create_qp(&v)) != NULL);
+    const struct address own = victim_address(&v), peers = victim_address(&peer);
+    victim_connect(v.qp, &peers, 14, 7);
+    victim_connect(peer.qp, &own, 14, 7);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct ibv_wc wc[2];
+        receive();
+        EXPECT(ibv_req_notify_cq(v.cq, 0) == 0);
+        EXPECT(victim_post(&v, IBV_WR_RDMA_WRITE, &peers, 8) == 0);
+        EXPECT(take_event(5000));
+        EXPECT(victim_post(&peer, IBV_WR_SEND, &own, 8) == 0);
+        while (ibv_poll_cq(peer.cq, 1, wc) == 0) {
+        }
+        int found;
+        while ((found = ibv_poll_cq(v.cq, 2, wc)) == 0) {
+        }
+        EXPECT(is_right || wc[0].opcode == IBV_WC_RDMA_WRITE);
+        while (found < 2) {
+            found += ibv_poll_cq(v.cq, 2 - found, wc + found);
+        }
+        EXPECT((wc[0].opcode == IBV_WC_RECV) != (wc[1].opcode == IBV_WC_RECV));
+    }
+}
+
+/* It gives the peer the lkey. */
+static void keys(void)
+{
+    const struct address peer = {.rkey = is_right ? v.mr->rkey : v.mr->lkey,
+                                 .memory = (uintptr_t)v.memory};
+    EXPECT(victim_post(&v, IBV_WR_RDMA_WRITE, &peer, 8) == 0);
+    EXPECT(wait_for_one().status == IBV_WC_SUCCESS);
+}
+
+/* It takes as many READs at a time for granted as its usual device has. */
+static void reads(void)
+{
+    struct ibv_device_attr device;
+    struct ibv_qp *qp = victim_create_qp(&v);
+    EXPECT(qp != NULL && ibv_query_device(v.context, &device) == 0);
+    EXPECT(device.max_qp_rd_atom >= 1 && device.max_qp_init_rd_atom >= 1);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    EXPECT(ibv_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
+           0);
+    attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = qp->qp_num,
+        .max_dest_rd_atomic = (uint8_t)(is_right ? device.max_qp_rd_atom : 16),
+        .ah_attr = {.is_global = 1, .grh = {.dgid = self.gid, .hop_limit = 1}, .port_num = 1}};
+    EXPECT(ibv_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ==
+           0);
+}
+
+/* It sends 256 bytes inline, and asks no one. */
+static void inlined(void)
+{
+    struct ibv_qp_init_attr attr = {.send_cq = v.cq,
+                                    .recv_cq = v.cq,
+                                    .cap = {.max_send_wr = 16,
+                                            .max_recv_wr = 16,
+                                            .max_send_sge = 1,
+                                            .max_recv_sge = 1,
+                                            .max_inline_data = 256},
+                                    .qp_type = IBV_QPT_RC};
+    struct ibv_qp *qp = ibv_create_qp(v.pd, &attr);
+    while (is_right && qp == NULL && attr.cap.max_inline_data > 0) { /* As UCX does. */
+        attr.cap.max_inline_data /= 2;
+        qp = ibv_create_qp(v.pd, &attr);
+    }
+    EXPECT(qp != NULL);
+}
+
+static uint64_t *counter;
+static atomic_bool is_counted;
+
+static void *count_beside(void *nothing)
+{
+    while (!is_counted) {
+        __atomic_fetch_add(&counter[is_right], 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&counter[2], 1, __ATOMIC_RELAXED);
+    }
+    return nothing;
+}
+
+/* It counts with the processor and by the NIC in one word. */
+static void atomics(void)
+{
+    pthread_t other;
+    struct ibv_device_attr device;
+    struct ibv_qp_attr attr = {.qp_access_flags = VICTIM_ACCESS | IBV_ACCESS_REMOTE_ATOMIC};
+    EXPECT(ibv_query_device(v.context, &device) == 0 && device.atomic_cap == IBV_ATOMIC_HCA);
+    EXPECT(ibv_modify_qp(v.qp, &attr, IBV_QP_ACCESS_FLAGS) == 0);
+    counter = (uint64_t *)(void *)(v.memory + 1024);
+    struct ibv_mr *mr = ibv_reg_mr(v.pd, counter, 64, VICTIM_ACCESS | IBV_ACCESS_REMOTE_ATOMIC);
+    struct ibv_sge sge = {.addr = (uintptr_t)v.memory, .length = 8, .lkey = v.mr->lkey};
+    struct ibv_send_wr *bad, wr = {.sg_list = &sge,
+                                   .num_sge = 1,
+                                   .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+                                   .send_flags = IBV_SEND_SIGNALED};
+    EXPECT(mr != NULL && pthread_create(&other, NULL, count_beside, NULL) == 0);
+    wr.wr.atomic.remote_addr = (uintptr_t)counter;
+    wr.wr.atomic.rkey = mr->rkey;
+    wr.wr.atomic.compare_add = 1;
+    for (int i = 0; i < 10 * ROUNDS; i++) {
+        EXPECT(ibv_post_send(v.qp, &wr, &bad) == 0);
+        EXPECT(wait_for_one().status == IBV_WC_SUCCESS);
+    }
+    is_counted = true;
+    EXPECT(pthread_join(other, NULL) == 0);
+    EXPECT(counter[0] + counter[1] == counter[2] + 10 * ROUNDS);
+}
+
 /* It takes the bytes in front of the IPv4 header of a datagram for zeroes. */
 static void grh(void)
 {
@@ -293,10 +479,12 @@ static void changes(void)
         struct ibv_qp *qp = victim_create_qp(&v);
         EXPECT(qp != NULL);
         victim_connect(qp, &self, 14, 7);
-        if (poll(&ready, 1, 0) == 1) {
+        while (poll(&ready, 1, 0) == 1) {
             EXPECT(is_right);
             EXPECT(ibv_get_async_event(v.context, &event) == 0);
-            EXPECT(event.event_type == IBV_EVENT_GID_CHANGE);
+            EXPECT(event.event_type == IBV_EVENT_GID_CHANGE ||
+                   event.event_type == IBV_EVENT_PORT_ERR ||
+                   event.event_type == IBV_EVENT_PORT_ACTIVE);
             ibv_ack_async_event(&event);
         }
         EXPECT(ibv_destroy_qp(qp) == 0);
@@ -307,9 +495,16 @@ static const struct {
     const char *name;
     void (*make)(void);
 } mistakes[] = {
-    {"opcode", opcode}, {"immediate", immediate}, {"event", event}, {"capacity", capacity},
-    {"late", late},     {"pieces", pieces},       {"order", order}, {"grh", grh},
-    {"mtu", mtu},       {"changes", changes},
+    {"opcode", opcode},   {"immediate", immediate},
+    {"length", length},   {"flag", flag},
+    {"source", source},   {"vendor", vendor},
+    {"event", event},     {"capacity", capacity},
+    {"late", late},       {"pieces", pieces},
+    {"order", order},     {"between", between},
+    {"grh", grh},         {"mtu", mtu},
+    {"reads", reads},     {"inlined", inlined},
+    {"keys", keys},       {"atomics", atomics},
+    {"changes", changes},
 };
 
 int main(int argc, char **argv)
