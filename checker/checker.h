@@ -122,6 +122,10 @@ size_t checker_srq_bytes(const struct checker_srq_request *request);
 void checker_srq_made(struct checker *checker, const struct checker_srq_request *request,
                       void *memory);
 void *checker_srq_gone(struct checker *checker, uint32_t number);
+/* The queue has another size, and the receives that it had: `memory` is that of a queue that is
+ * made. */
+void *checker_srq_resized(struct checker *checker, const struct checker_srq_request *request,
+                          void *memory);
 
 void checker_region_made(struct checker *checker);
 /* The region with this key is gone: requests that name it are not over. */

@@ -515,6 +515,33 @@ static void test_shared_receives(void **state)
     unmake(checker);
 }
 
+/* Receives of a shared queue outlast its size: their memory is the NIC's until they are polled. */
+static void test_shared_queue_that_is_resized(void **state)
+{
+    (void)state;
+    struct checker *checker = make(QP_RC, SRQ, 64);
+    struct checker_srq_request shape = {.number = SRQ, .receives = RECEIVES, .sges = 1};
+    const struct sge sge = {.address = 8, .bytes = 64, .key = KEY};
+    checker_srq_made(checker, &shape, room(checker_srq_bytes(&shape)));
+    for (uint64_t i = 0; i < RECEIVES; i++) {
+        checker_receive(checker, 0, SRQ, i, &sge, 1, 1);
+    }
+    for (uint64_t i = RECEIVES; i > 1; i--) { /* The oldest one is the last, over all sizes. */
+        const struct completion completion = {
+            .wr_id = i - 1, .qpn = QPN, .kind = COMPLETION_RECEIVE};
+        checker_polled(checker, &completion);
+        shape.receives = i % 2 == 0 ? 2 : 300;
+        free(checker_srq_resized(checker, &shape, room(checker_srq_bytes(&shape))));
+        assert_true(checker_may_be_lent(checker, 8, 64));
+    }
+    checker_freed(checker, 8, 64, 7);
+    const struct completion completion = {.wr_id = 0, .qpn = QPN, .kind = COMPLETION_RECEIVE};
+    checker_polled(checker, &completion);
+    expect(checker, CHECKER_FREED, 1);
+    assert_false(checker_may_be_lent(checker, 8, 64));
+    unmake(checker);
+}
+
 static void test_datagrams_that_change(void **state)
 {
     (void)state;
@@ -712,15 +739,25 @@ static void test_unknown_objects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right_programs),  cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_regions),         cmocka_unit_test(test_region_gives_back),
-        cmocka_unit_test(test_freed),           cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_order),           cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_signals),         cmocka_unit_test(test_empty_receive),
-        cmocka_unit_test(test_shared_receives), cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_attributes),      cmocka_unit_test(test_unknown_objects),
-        cmocka_unit_test(test_datagrams),       cmocka_unit_test(test_datagrams_that_change),
+        cmocka_unit_test(test_right_programs),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_region_gives_back),
+        cmocka_unit_test(test_freed),
+        cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_empty_receive),
+        cmocka_unit_test(test_shared_receives),
+        cmocka_unit_test(test_shared_queue_that_is_resized),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_unknown_objects),
+        cmocka_unit_test(test_datagrams),
+        cmocka_unit_test(test_datagrams_that_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,12 +169,17 @@ struct ring *receives_of(struct checker *checker, uint32_t qpn, uint32_t srq,
 void lend(struct checker *checker, const void *queue, uint32_t number, struct posted *posted,
           bool receives);
 void give_back(struct checker *checker, struct posted *posted);
+/* A receive is in another ring now: `to` is a copy of `from`. */
+void lend_moved(struct checker *checker, const void *queue, uint32_t number, struct posted *from,
+                struct posted *to);
 /* The NIC reaches its memory no more, or not all of it; the account stays. */
 void take_from_nic(const struct checker *checker, const struct posted *posted);
 
 /* A queue pair's requests are forgotten, as a reset forgets them; and the receives of a queue that
  * goes. */
 void receives_forget(struct checker *checker, struct ring *receives);
+/* Those of a shared queue that are not polled go from one ring to another. */
+void receives_move(struct checker *checker, uint32_t srq, struct ring *from, struct ring *to);
 void requests_forget(struct checker *checker, struct checked_qp *qp);
 /* The region with this key goes: notes that in requests which name it. */
 void requests_lose_region(struct checker *checker, const struct checked_qp *qp, struct ring *ring,

@@ -46,18 +46,10 @@ bool checker_may_be_lent(const struct checker *checker, uint64_t address, uint64
     return false;
 }
 
-void lend(struct checker *checker, const void *queue, uint32_t number, struct posted *posted,
-          bool receives)
+static void lend_as(struct checker *checker, const void *queue, uint32_t number,
+                    struct posted *posted, bool receives)
 {
-    if (posted->sge_count == 0) {
-        return;
-    }
     posted->lent = true;
-    for (uint32_t i = 0; checker->memory->on_stack != NULL && i < posted->sge_count; i++) {
-        if (checker->memory->on_stack(&posted->segments[i], &posted->frame)) {
-            break;
-        }
-    }
     count_pages(checker, posted, 1);
     if (checker->memory->lend != NULL) {
         checker->memory->lend(&(struct checker_lent){.slot = posted,
@@ -69,6 +61,20 @@ void lend(struct checker *checker, const void *queue, uint32_t number, struct po
                                                      .count = posted->sge_count,
                                                      .place = posted->place});
     }
+}
+
+void lend(struct checker *checker, const void *queue, uint32_t number, struct posted *posted,
+          bool receives)
+{
+    if (posted->sge_count == 0) {
+        return;
+    }
+    for (uint32_t i = 0; checker->memory->on_stack != NULL && i < posted->sge_count; i++) {
+        if (checker->memory->on_stack(&posted->segments[i], &posted->frame)) {
+            break;
+        }
+    }
+    lend_as(checker, queue, number, posted, receives);
 }
 
 void take_from_nic(const struct checker *checker, const struct posted *posted)
@@ -84,6 +90,16 @@ void give_back(struct checker *checker, struct posted *posted)
     if (posted->lent) {
         posted->lent = false;
         count_pages(checker, posted, -1u);
+    }
+}
+
+void lend_moved(struct checker *checker, const void *queue, uint32_t number, struct posted *from,
+                struct posted *to)
+{
+    const bool lent = from->lent;
+    give_back(checker, from);
+    if (lent) {
+        lend_as(checker, queue, number, to, true);
     }
 }
 

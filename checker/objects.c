@@ -215,6 +215,18 @@ void checker_srq_made(struct checker *checker, const struct checker_srq_request 
     table_enter(checker, &srq->object, OBJECT_SRQ, request->number);
 }
 
+void *checker_srq_resized(struct checker *checker, const struct checker_srq_request *request,
+                          void *memory)
+{
+    struct checked_srq *before = table_leave(checker, OBJECT_SRQ, request->number);
+    checker_srq_made(checker, request, memory);
+    if (before != NULL) {
+        struct checked_srq *srq = memory;
+        receives_move(checker, request->number, &before->receives, &srq->receives);
+    }
+    return before;
+}
+
 void *checker_srq_gone(struct checker *checker, uint32_t number)
 {
     struct checked_srq *srq = find_srq(checker, number);

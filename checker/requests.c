@@ -191,6 +191,15 @@ static void judge_receive_slots(struct checker *checker, uint32_t qpn, struct ri
     }
 }
 
+static void make_room(struct checker *checker, struct ring *receives)
+{
+    if (ring_count(receives) > receives->mask) {
+        struct posted *oldest = ring_at(receives, receives->head++);
+        give_back(checker, oldest);
+        receives->open -= !oldest->over;
+    }
+}
+
 void checker_receive(struct checker *checker, uint32_t qpn, uint32_t srq, uint64_t wr_id,
                      const struct sge *sges, uint32_t count, uint32_t place)
 {
@@ -204,11 +213,7 @@ void checker_receive(struct checker *checker, uint32_t qpn, uint32_t srq, uint64
     if (qp == NULL || !qp->failed) {
         judge_receive_slots(checker, qpn, receives);
     }
-    if (ring_count(receives) > receives->mask) {
-        struct posted *oldest = ring_at(receives, receives->head++);
-        give_back(checker, oldest);
-        receives->open -= !oldest->over;
-    }
+    make_room(checker, receives);
     struct posted *posted = push(receives, wr_id, sges, count, place);
     judge_keys(checker, qpn, domain, posted, true);
     if (qp != NULL && qp->type == QP_UD && posted->bytes < NIC_GRH_BYTES) {
@@ -240,6 +245,22 @@ void checker_unreceive(struct checker *checker, uint32_t qpn, uint32_t srq, uint
         receives->open--;
         if (qp != NULL) {
             pay(checker, qp->receive_cq);
+        }
+    }
+}
+
+void receives_move(struct checker *checker, uint32_t srq, struct ring *from, struct ring *to)
+{
+    CHECK(from->stride == to->stride);
+    for (; from->head != from->tail; from->head++) {
+        struct posted *posted = ring_at(from, from->head);
+        if (!posted->over) {
+            make_room(checker, to);
+            struct posted *moved = ring_at(to, to->tail++);
+            memcpy(moved, posted, to->stride);
+            moved->segments = (struct segment *)(void *)&moved->sges[to->sge_max];
+            lend_moved(checker, to, srq, posted, moved);
+            to->open++;
         }
     }
 }

@@ -299,12 +299,29 @@ void checking_cq_resized(const struct verbs_cq *cq)
     checking_leave();
 }
 
+static struct checker_srq_request srq_request(const struct verbs_srq *srq)
+{
+    return (struct checker_srq_request){.number = checking_srq_number(srq),
+                                        .receives = srq->core.queue.limit,
+                                        .sges = srq->core.queue.sge_max,
+                                        .domain = srq->core.pd};
+}
+
+/* Without memory the account keeps to the size before. */
+void checking_srq_resized(const struct verbs_srq *srq)
+{
+    const struct checker_srq_request request = srq_request(srq);
+    struct checker *checker = checking_enter();
+    void *room = calloc(1, checker_srq_bytes(&request));
+    if (room != NULL) {
+        free(checker_srq_resized(checker, &request, room));
+    }
+    checking_leave();
+}
+
 void checking_srq_made(const struct verbs_srq *srq)
 {
-    const struct checker_srq_request request = {.number = checking_srq_number(srq),
-                                                .receives = srq->core.queue.limit,
-                                                .sges = srq->core.queue.sge_max,
-                                                .domain = srq->core.pd};
+    const struct checker_srq_request request = srq_request(srq);
     struct checker *checker = checking_enter();
     free(checker_srq_gone(checker, request.number)); /* Likewise. */
     void *room = calloc(1, checker_srq_bytes(&request));

@@ -51,6 +51,7 @@ void checking_qp_made(const struct verbs_qp *qp, bool signal_all);
 void checking_cq_made(const struct verbs_cq *cq);
 void checking_cq_resized(const struct verbs_cq *cq);
 void checking_srq_made(const struct verbs_srq *srq);
+void checking_srq_resized(const struct verbs_srq *srq);
 /* Before it goes, or goes to another state. */
 void checking_qp_ends(const struct verbs_qp *qp);
 /* Once it is out of reach of the program, and before its number may be another one's. */

@@ -211,9 +211,7 @@ static int resize(struct verbs_srq *srq, const struct ibv_srq_attr *attr, bool a
     live_unlock(live);
     memory_give(srq->ibv.pd, slots, &memory, MEMORY_SRQ);
     if (is_checked() && fits) {
-        /* Receives that were posted before are not judged any more. */
-        checking_srq_gone(srq);
-        checking_srq_made(srq);
+        checking_srq_resized(srq);
     }
     return fits ? 0 : EINVAL;
 }

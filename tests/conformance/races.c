@@ -301,6 +301,58 @@ static void told(void)
     hear(end);
 }
 
+/* A shared queue that gets another size keeps its receives, and the NIC their memory. */
+static void resized(void)
+{
+    struct ibv_srq_init_attr shape = {.attr = {.max_wr = 4, .max_sge = 1}};
+    struct ibv_srq_attr larger = {.max_wr = 64};
+    struct ibv_sge sge = {
+        .addr = (uintptr_t)b.memory + RECEIVED, .length = BYTES, .lkey = b.mr->lkey};
+    struct ibv_recv_wr *bad, wr = {.sg_list = &sge, .num_sge = 1};
+    struct ibv_qp_init_attr attr = {.send_cq = b.cq,
+                                    .recv_cq = b.cq,
+                                    .cap = {.max_send_wr = 4, .max_send_sge = 1},
+                                    .qp_type = IBV_QPT_RC};
+    EXPECT((attr.srq = ibv_create_srq(b.pd, &shape)) != NULL);
+    EXPECT((b.qp = ibv_create_qp(b.pd, &attr)) != NULL && (a.qp = victim_create_qp(&a)) != NULL);
+    of_a = victim_address(&a);
+    of_b = victim_address(&b);
+    victim_connect(a.qp, &of_b, 14, 7);
+    victim_connect(b.qp, &of_a, 14, 7);
+    EXPECT(ibv_post_srq_recv(attr.srq, &wr, &bad) == 0);
+    EXPECT(ibv_modify_srq(attr.srq, &larger, IBV_SRQ_MAX_WR) == 0);
+    post(IBV_WR_SEND, a.memory, IBV_SEND_SIGNALED);
+    EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    if (is_right) {
+        EXPECT(victim_wait(&b) == IBV_WC_SUCCESS);
+    }
+    EXPECT(b.memory[RECEIVED + 3] == 0);
+}
+
+/* The device orders what it does in its own memory; the program's buffers it does not. */
+static void device(void)
+{
+    struct ibv_alloc_dm_attr shape = {.length = 4096};
+    struct ibv_dm *dm = ibv_alloc_dm(b.context, &shape);
+    EXPECT(dm != NULL);
+    struct ibv_mr *mr = ibv_reg_dm_mr(b.pd, dm, 0, 4096, VICTIM_ACCESS | IBV_ACCESS_ZERO_BASED);
+    EXPECT(mr != NULL);
+    char back[BYTES];
+    of_b.memory = 0;
+    of_b.rkey = mr->rkey;
+    memset(a.memory, 5, BYTES);
+    EXPECT(ibv_memcpy_to_dm(dm, 0, a.memory + BYTES, BYTES) == 0);
+    post(IBV_WR_RDMA_WRITE, a.memory, IBV_SEND_SIGNALED);
+    EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    EXPECT(ibv_memcpy_from_dm(back, dm, 0, BYTES) == 0 && back[3] == 5);
+    post(IBV_WR_RDMA_READ, a.memory + BYTES, IBV_SEND_SIGNALED);
+    if (is_right) {
+        EXPECT(victim_wait(&a) == IBV_WC_SUCCESS);
+    }
+    EXPECT(!is_right || a.memory[BYTES + 3] == 5);
+    a.memory[BYTES + 3] = 0;
+}
+
 static const struct {
     const char *name;
     void (*make)(void);
@@ -319,6 +371,8 @@ static const struct {
     {"threads", threads},
     {"filled", filled},
     {"announced", announced},
+    {"resized", resized},
+    {"device", device},
 };
 
 /* A queue pair that can send inline, in place of the victim's. */

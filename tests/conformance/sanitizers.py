@@ -42,7 +42,7 @@ CHECKED = {'write': 'Unaddressable byte(s)', 'in-flight': 'Unaddressable byte(s)
 
 # Races of a program with its NIC (races.c).
 RACES = 'sent', 'received', 'read', 'order', 'unsignaled', 'inlined', 'written', 'written-before', 'withdrawn', \
-    'deregistered', 'failed', 'threads', 'filled', 'told', 'announced'
+    'deregistered', 'failed', 'threads', 'filled', 'told', 'announced', 'resized', 'device'
 
 SANITIZERS = 'address', 'thread', 'undefined'
 
