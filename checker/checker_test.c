@@ -550,6 +550,10 @@ static void test_datagrams_that_change(void **state)
     memory[5]++;
     complete(checker, COMPLETION_SUCCESS);
     expect(checker, CHECKER_DATAGRAM_CHANGED, 1);
+    post(checker, WORK_SEND, WORK_SIGNALED, 0, KEY);
+    checker_region_gone(checker, KEY);
+    complete(checker, COMPLETION_SUCCESS);
+    expect(checker, CHECKER_DATAGRAM_GONE, 1);
     unmake(checker);
 }
 

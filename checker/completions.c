@@ -13,47 +13,56 @@ static void skip_over(struct ring *ring)
     }
 }
 
-static void tell_gone(struct checker *checker, uint32_t qpn, const struct posted *posted)
+/* The NIC may send the request's bytes once more, until it is acknowledged. */
+static bool repeats(const struct checked_qp *qp)
 {
-    tell(checker, CHECKER_REGION_GONE, qpn, posted,
-         "the region with the key %#x was deregistered while a request that names it was not "
-         "polled",
-         posted->gone_key);
+    return qp->type != QP_UD && qp->type != QP_UC;
 }
 
-/* Is the memory that the request names not the NIC's or the program's any more? */
-static bool judge_presence(struct checker *checker, uint32_t qpn, const struct posted *posted,
-                           const char *kind)
+/* How the memory that the request names came to be not the NIC's or the program's any more. */
+static enum checker_rule end_of_memory(const struct checker *checker, const struct posted *posted)
 {
     const bool returned = posted->frame.stack != 0 && !checker->memory->may_be_live(&posted->frame);
-    const char *what = posted->freed ? "was freed"
-                       : returned    ? "was a variable of a function that returned"
-                                     : NULL;
-    if (posted->gone_key != 0) {
-        tell_gone(checker, qpn, posted);
-        return true;
-    }
-    if (what != NULL) {
-        tell(checker, posted->freed ? CHECKER_FREED : CHECKER_STACK_GONE, qpn, posted,
+    return posted->gone_key != 0 ? CHECKER_REGION_GONE
+           : posted->freed       ? CHECKER_FREED
+           : returned            ? CHECKER_STACK_GONE
+                                 : CHECKER_RULE_COUNT;
+}
+
+/* Was the memory still there? `luck`: if not, it is told by this rule, and not as an error. */
+static bool judge_presence(struct checker *checker, uint32_t qpn, const struct posted *posted,
+                           const char *kind, enum checker_rule luck)
+{
+    const enum checker_rule end = end_of_memory(checker, posted);
+    const enum checker_rule rule = luck == CHECKER_RULE_COUNT ? end : luck;
+    if (end == CHECKER_REGION_GONE) {
+        tell(checker, rule, qpn, posted,
+             "the region with the key %#x was deregistered while a request that names it was not "
+             "polled",
+             posted->gone_key);
+    } else if (end != CHECKER_RULE_COUNT) {
+        tell(checker, rule, qpn, posted,
              "memory that a %s (wr_id %#" PRIx64 ") names %s before its completion was polled",
-             kind, posted->wr_id, what);
+             kind, posted->wr_id,
+             end == CHECKER_FREED ? "was freed" : "was a variable of a function that returned");
     }
-    return what != NULL;
+    return end == CHECKER_RULE_COUNT;
 }
 
 static void judge_completed(struct checker *checker, const struct checked_qp *qp,
                             const struct posted *posted)
 {
     uint32_t now;
+    const bool again = repeats(qp);
     if (posted->handle_gone) {
         tell(checker, CHECKER_HANDLE_GONE, qp->object.number, posted,
              "the address handle of a datagram was destroyed before its completion was polled");
     }
-    if (!judge_presence(checker, qp->object.number, posted, kind_name(posted->kind)) &&
+    if (judge_presence(checker, qp->object.number, posted, kind_name(posted->kind),
+                       again ? CHECKER_RULE_COUNT : CHECKER_DATAGRAM_GONE) &&
         posted->summed && checker->memory->sum(posted->segments, posted->sge_count, &now) &&
         now != posted->sum) {
-        const bool repeats = qp->type != QP_UD && qp->type != QP_UC;
-        tell(checker, repeats ? CHECKER_SEND_CHANGED : CHECKER_DATAGRAM_CHANGED, qp->object.number,
+        tell(checker, again ? CHECKER_SEND_CHANGED : CHECKER_DATAGRAM_CHANGED, qp->object.number,
              posted,
              "the %u bytes of a %s (wr_id %#" PRIx64
              ") were changed between its post and the poll of its completion, by the program or by "
@@ -173,7 +182,7 @@ static void take_received(struct checker *checker, const struct checked_qp *qp,
         pay(checker, qp->receive_cq);
     }
     if (*posted != NULL && completion->status != COMPLETION_FLUSHED) {
-        judge_presence(checker, completion->qpn, *posted, "receive");
+        (void)judge_presence(checker, completion->qpn, *posted, "receive", CHECKER_RULE_COUNT);
     }
 }
 

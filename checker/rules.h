@@ -28,6 +28,10 @@ enum checker_level {
          "one of the queue, was polled; or post it with IBV_SEND_INLINE",                          \
          "ibv_post_send(3), notes. It is right where the peer has said that the message came: "    \
          "UD and UC never send again")                                                             \
+    RULE(DATAGRAM_GONE, "datagram-gone", LUCK,                                                     \
+         "poll the completion of a datagram before its memory is deregistered or freed",           \
+         "ibv_post_send(3), notes. It is right where the peer has said that the message came: "    \
+         "UD and UC never send again")                                                             \
     RULE(BAD_KEY, "bad-key", ERROR,                                                                \
          "give each SGE the lkey of a region that has all its bytes, is of the queue pair's "      \
          "domain, and has IBV_ACCESS_LOCAL_WRITE if data come to it",                              \

@@ -168,6 +168,8 @@ KNOWN = (
     ('events-overacked', '/fio', 'it acknowledges completions'),
     ('send-changed', r'( -R| meet ).*/ib_\w+\+', 'perftest -R sends from the buffer of a receive'),
     ('address', '/qperf|udpong', 'they give no GRH'),
+    ('address', 'by a LID', 'so does the test'),
+    ('send-changed', r'ucx_perftest .*put_', 'its numbers of messages go into a buffer that is still sent'),
     ('address', '/rping', 'it gives a GID of its own that is of another family'),
 )
 

@@ -45,7 +45,11 @@ def hangs(way, wire):
     with tempfile.TemporaryDirectory() as directory:
         process = harness.start([program(directory), way], wire)
         try:
-            numbers = dict(zip('AB', map(int, re.search(r'hangs (\d+) (\d+)', process.stdout.readline()).groups())))
+            first = process.stdout.readline()
+            named = re.search(r'hangs (\d+) (\d+)', first)
+            if named is None:
+                raise Failure(first)
+            numbers = dict(zip('AB', map(int, named.groups())))
             found = told(str(process.pid))[0]['hangs']
         finally:
             process.kill()

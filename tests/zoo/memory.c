@@ -171,6 +171,25 @@ static void datagram_changed(bool right)
     EXPECT(ibv_destroy_ah(ah) == 0 && ibv_destroy_qp(qp) == 0);
 }
 
+/* It deregisters the memory of a datagram at once. Hardware may not have read it yet. */
+static void datagram_gone(bool right)
+{
+    struct ibv_qp *qp = another_qp(IBV_QPT_UD, a.cq);
+    struct ibv_ah *ah = datagrams(qp);
+    struct ibv_mr *mr = a.mr;
+    a.mr = registered(a.memory, BYTES, 0);
+    send_datagram(qp, ah, 1);
+    if (!right) {
+        EXPECT(ibv_dereg_mr(a.mr) == 0);
+    }
+    take(a.cq, 1);
+    if (right) {
+        EXPECT(ibv_dereg_mr(a.mr) == 0);
+    }
+    a.mr = mr;
+    EXPECT(ibv_destroy_ah(ah) == 0 && ibv_destroy_qp(qp) == 0);
+}
+
 const struct mistake memory_mistakes[] = {
     {"send-changed", send_changed},
     {"bad-key", bad_key},
@@ -183,5 +202,6 @@ const struct mistake memory_mistakes[] = {
     {"empty-sge", empty_sge},
     {"handle-gone", handle_gone},
     {"datagram-changed", datagram_changed},
+    {"datagram-gone", datagram_gone},
     {NULL, NULL},
 };
