@@ -163,7 +163,7 @@ def take_reports(theirs=None):
 
 # Errors of --check that are no failure: the rule, the test or the places of the program, and the reason.
 KNOWN = (
-    ('.*', 'nonic run --|a race with|memory that is not|bytes without|under valgrind', 'mistakes that the test makes'),
+    ('.*', 'nonic run --|a race with|memory that is not|bytes without|under valgrind|: landing', 'mistakes that the test makes'),
     # Mistakes of programs: docs/found.md.
     ('events-overacked', '/fio', 'it acknowledges completions'),
     ('send-changed', r'( -R| meet ).*/ib_\w+\+', 'perftest -R sends from the buffer of a receive'),

@@ -110,6 +110,10 @@ static void add_program(struct view *view, const struct stat_program *asked)
                                 .facts = json_object(),
                                 .queue_pairs = json_object()};
     stat_command_of(asked->process, program->command, sizeof(program->command));
+    if (program->is_silent && program->command[0] == '\0') {
+        forget_program(program); /* It ended meanwhile, and nobody waits for it. */
+        return;
+    }
     const bool is_known = program->is_silent || read_facts(program, asked->text);
     view->count += is_known;
     view->left_out.other += !is_known;
