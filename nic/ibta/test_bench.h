@@ -91,7 +91,8 @@ static inline void receive_ready(struct bench *bench)
                (reliable ? QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER : 0));
 }
 
-static inline struct bench *begin_with(enum qp_type type, enum qp_state state, uint32_t access)
+static inline struct bench *begin_on(bool long_way, enum qp_type type, enum qp_state state,
+                                     uint32_t access)
 {
     const struct nic_limits limits = {.qps = 4,
                                       .regions = 4,
@@ -102,7 +103,8 @@ static inline struct bench *begin_with(enum qp_type type, enum qp_state state, u
                                       .reads_per_qp = 2,
                                       .cq_entries = 32,
                                       .xrc_srqs = 3,
-                                      .mtu = PATH_MTU_1024};
+                                      .mtu = PATH_MTU_1024,
+                                      .long_way = long_way};
     struct bench *bench = zeroed(sizeof(*bench));
     bench->now = (struct instant){1000};
     bench->access = access;
@@ -115,13 +117,16 @@ static inline struct bench *begin_with(enum qp_type type, enum qp_state state, u
                                        .access = ACCESS_LOCAL_WRITE | access};
     assert_int_equal(region_add(nic_regions(bench->nic), &bench->pd, &all, &bench->region),
                      STATUS_OK);
-    struct qp_request request = {
-        .type = type,
-        .pd = &bench->pd,
-        .send_cq = &bench->cq,
-        .receive_cq = &bench->cq,
-        .capacity = {.sends = 16, .receives = 4, .send_sges = 1, .receive_sges = 1},
-        .signal_all = true};
+    struct qp_request request = {.type = type,
+                                 .pd = &bench->pd,
+                                 .send_cq = &bench->cq,
+                                 .receive_cq = &bench->cq,
+                                 .capacity = {.sends = 16,
+                                              .receives = 4,
+                                              .send_sges = 1,
+                                              .receive_sges = 1,
+                                              .inline_bytes = 64},
+                                 .signal_all = true};
     bench->qp_memory = zeroed(qp_bytes(type, &request.capacity, false));
     assert_int_equal(qp_create(bench->nic, &request, bench->qp_memory, &bench->qp), STATUS_OK);
     receive_ready(bench);
@@ -131,6 +136,11 @@ static inline struct bench *begin_with(enum qp_type type, enum qp_state state, u
         modify(bench, QP_RTS, QP_ATTR_SQ_PSN | (type == QP_RC ? reliable : 0));
     }
     return bench;
+}
+
+static inline struct bench *begin_with(enum qp_type type, enum qp_state state, uint32_t access)
+{
+    return begin_on(false, type, state, access);
 }
 
 static inline struct bench *begin(enum qp_type type, enum qp_state state)

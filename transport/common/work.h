@@ -243,6 +243,14 @@ static inline bool work_is_local(const struct work *work)
     return work_is(work, WORK_IS_LOCAL);
 }
 
+/* A SEND or WRITE, with an immediate value or without: most requests. */
+static inline bool work_is_plain(const struct work *work)
+{
+    const uint32_t plain =
+        1u << WORK_SEND | 1u << WORK_SEND_IMMEDIATE | 1u << WORK_WRITE | 1u << WORK_WRITE_IMMEDIATE;
+    return work_kind_in(plain, work->kind);
+}
+
 static inline bool work_is_atomic(const struct work *work)
 {
     return work_is(work, WORK_IS_ATOMIC);

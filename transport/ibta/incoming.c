@@ -47,16 +47,16 @@ enum incoming_verdict incoming_judge(const struct incoming *incoming,
 void incoming_accept(struct incoming *incoming, const struct roce_packet *packet, uint32_t traits)
 {
     CHECK(traits & (ROCE_IS_SEND | ROCE_IS_WRITE));
+    if (traits & ROCE_IS_LAST) {
+        incoming->kind = INCOMING_NONE;
+        incoming->received = 0;
+        return;
+    }
     if ((traits & ROCE_IS_WRITE) && (traits & ROCE_IS_FIRST)) {
         incoming->write_address = packet->reth.address;
         incoming->write_key = packet->reth.key;
         incoming->write_total = packet->reth.bytes;
         incoming->write_left = packet->reth.bytes;
-    }
-    if (traits & ROCE_IS_LAST) {
-        incoming->kind = INCOMING_NONE;
-        incoming->received = 0;
-        return;
     }
     incoming->kind = (uint8_t)kind_of(traits);
     if (traits & ROCE_IS_WRITE) {

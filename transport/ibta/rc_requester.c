@@ -309,22 +309,22 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
 
 /* -- The short way ------------------------------------------------------------------------------*/
 
-struct work *rc_requester_plain_send(const struct rc_requester *requester,
-                                     const struct send_queue *queue)
+struct work *rc_requester_plain(const struct rc_requester *requester,
+                                const struct send_queue *queue)
 {
     if (queue->next == queue->tail || requester->mode != RC_REQUESTER_SENDING ||
         !psn_equal(requester->send, requester->next) || requester->window_shut) {
         return NULL;
     }
     struct work *work = send_queue_at(queue, queue->next);
-    const bool plain = (work->kind == WORK_SEND || work->kind == WORK_SEND_IMMEDIATE) &&
-                       !(work->flags & WORK_FENCE) && !work->started &&
+    INVARIANTS(CHECK(work_is_plain(work)));
+    const bool plain = !(work->flags & WORK_FENCE) && !work->started &&
                        work->status == COMPLETION_SUCCESS && work->bytes <= requester->mtu_bytes;
     return plain && has_credit(requester, work) ? work : NULL;
 }
 
-static bool next_send(struct rc_requester *requester, struct send_queue *queue, struct work *work,
-                      struct instant now)
+static bool next_plain(struct rc_requester *requester, struct send_queue *queue, struct work *work,
+                       struct instant now)
 {
     const struct psn psn = requester->send;
     const bool alone = psn_equal(requester->unacked, psn);
@@ -350,8 +350,8 @@ static bool next_send(struct rc_requester *requester, struct send_queue *queue, 
 }
 
 /* The long way comes to the same. */
-static void check_send(const struct rc_requester *requester, const struct send_queue *queue,
-                       struct work *work, struct instant now)
+static void check_plain(const struct rc_requester *requester, const struct send_queue *queue,
+                        struct work *work, struct instant now)
 {
     const struct work before = *work;
     struct rc_requester taken = *requester, left = *requester;
@@ -362,17 +362,17 @@ static void check_send(const struct rc_requester *requester, const struct send_q
     CHECK(out.work == work && out.last && !out.resent && out.offset == 0);
     CHECK(out.bytes == work->bytes && psn_equal(out.psn, requester->send));
     *work = before;
-    CHECK(next_send(&taken, &queue_taken, work, now) == out.ack_request);
+    CHECK(next_plain(&taken, &queue_taken, work, now) == out.ack_request);
     CHECK(memcmp(&taken, &left, sizeof(left)) == 0 && memcmp(work, &after, sizeof(after)) == 0);
     CHECK(memcmp(&queue_taken, &queue_left, sizeof(queue_left)) == 0);
     *work = before;
 }
 
-bool rc_requester_next_send(struct rc_requester *requester, struct send_queue *queue,
-                            struct work *work, struct instant now)
+bool rc_requester_next_plain(struct rc_requester *requester, struct send_queue *queue,
+                             struct work *work, struct instant now)
 {
-    INVARIANTS(check_send(requester, queue, work, now));
-    return next_send(requester, queue, work, now);
+    INVARIANTS(check_plain(requester, queue, work, now));
+    return next_plain(requester, queue, work, now);
 }
 
 /* The request of the newest packet before the cursor that may go once more, with its position in

@@ -125,13 +125,14 @@ void rc_requester_retune(struct rc_requester *requester, const struct rc_request
 bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue, bool draining,
                        struct instant now, struct rc_outgoing *out);
 
-/* The short way of rc_requester_next, for a SEND of one packet that leaves for the first time: its
- * request, and whether the packet asks for an acknowledgement. rc_requester_plain_send says whether
- * the request at the cursor is one, and may leave now; NULL: it takes the long way. */
-struct work *rc_requester_plain_send(const struct rc_requester *requester,
-                                     const struct send_queue *queue);
-bool rc_requester_next_send(struct rc_requester *requester, struct send_queue *queue,
-                            struct work *work, struct instant now);
+/* The short way of rc_requester_next, for a SEND or WRITE of one packet that leaves for the first
+ * time: its request, and whether the packet asks for an acknowledgement. rc_requester_plain says
+ * whether that at the cursor, which is plain (work_is_plain), may leave so now; NULL: it takes the
+ * long way. */
+struct work *rc_requester_plain(const struct rc_requester *requester,
+                                const struct send_queue *queue);
+bool rc_requester_next_plain(struct rc_requester *requester, struct send_queue *queue,
+                             struct work *work, struct instant now);
 
 /* Is nothing in flight? */
 static inline bool rc_requester_is_alone(const struct rc_requester *requester)

@@ -134,10 +134,10 @@ bool rc_responder_is_next(const struct rc_responder *responder, const struct roc
  * permitted? A SEND is that, too, when there is no receive yet. */
 bool rc_responder_found_valid(const struct rc_responder *responder, struct psn before);
 
-/* The short way of both for a SEND of one packet: would it be judged EXECUTE? Then it is accepted
- * without its headers. */
-bool rc_responder_takes_send(const struct rc_responder *responder, struct psn psn, uint32_t bytes);
-void rc_responder_accept_send(struct rc_responder *responder);
+/* The short way of both for a SEND or WRITE of one packet, of as many bytes as it says: would it be
+ * judged EXECUTE? Then it is accepted without its headers. */
+bool rc_responder_takes_plain(const struct rc_responder *responder, struct psn psn, uint32_t bytes);
+void rc_responder_accept_plain(struct rc_responder *responder, uint8_t opcode);
 
 /* A SEND or WRITE packet that was judged EXECUTE and whose memory is allowed. The stream advances;
  * acknowledgements wait for rc_responder_on_moved. */
