@@ -45,6 +45,7 @@ bool habit_will_block(struct habit *habit)
     habit->polls = 0;
     habit->polls_to_believe = HABIT_POLLS_TO_BELIEVE;
     habit->driver = HABIT_WATCHED;
+    habit->doubted = false;
     return drove;
 }
 
@@ -55,17 +56,34 @@ static void want_more(uint32_t *to_believe)
     }
 }
 
-void habit_stopped(struct habit *habit, uint64_t look_ns)
+void habit_stopped(struct habit *habit, uint64_t look_ns, bool away)
 {
     INVARIANTS(habit_check(habit));
     habit->driver = HABIT_WATCHED;
     habit->polls = 0;
+    habit->doubted = away;
+    habit->before.polls = habit->polls_to_believe;
+    habit->before.posts = habit->posts.to_believe;
+    habit->before.together = habit->posts.together;
     /* Requests waited for a poll that did not come, and a first look does not wait for it. */
     if (habit->posts.waiting > 0 && look_ns == HABIT_LOOK_NS) {
         habit->posts.together = false;
         habit->posts.streak = 0;
         want_more(&habit->posts.to_believe);
     }
+}
+
+bool habit_returned(struct habit *habit, bool slept)
+{
+    INVARIANTS(habit_check(habit));
+    CHECK(habit->doubted);
+    habit->doubted = false;
+    if (!slept) {
+        habit->polls_to_believe = habit->before.polls;
+        habit->posts.to_believe = habit->before.posts;
+        habit->posts.together = habit->before.together;
+    }
+    return !slept;
 }
 
 void habit_was_missed(struct habit *habit)

@@ -99,16 +99,21 @@ enum habit_driver {
 };
 
 struct habit {
-    uint32_t batch;            /* Requests that may wait for one another. */
-    uint8_t driver;            /* enum habit_driver. */
-    bool polled_since_flush;   /* A program's round came after its last posting. */
-    bool deferred;             /* The last round received, and left sending to the next round. */
-    uint32_t reaps;            /* Polls that found completions since the last round. */
-    uint32_t first_looks;      /* Looks that came soon, so far, ... */
-    bool looks_soon;           /* ... and the next one does. */
-    uint32_t idle_polls;       /* Rounds of programs without a packet, in a row. */
-    uint32_t polls;            /* Rounds of programs since it was last believed that none polls. */
+    uint32_t batch;          /* Requests that may wait for one another. */
+    uint8_t driver;          /* enum habit_driver. */
+    bool polled_since_flush; /* A program's round came after its last posting. */
+    bool deferred;           /* The last round received, and left sending to the next round. */
+    uint32_t reaps;          /* Polls that found completions since the last round. */
+    uint32_t first_looks;    /* Looks that came soon, so far, ... */
+    bool looks_soon;         /* ... and the next one does. */
+    uint32_t idle_polls;     /* Rounds of programs without a packet, in a row. */
+    uint32_t polls; /* Rounds and posts of programs since it was last believed that none polls. */
     uint32_t polls_to_believe; /* After this number of them we believe that the program polls. */
+    bool doubted;              /* The thread took over, and no program has polled since. */
+    struct {
+        uint32_t polls, posts; /* polls_to_believe and posts.to_believe, */
+        bool together;
+    } before;                     /* ... when the thread took over. */
     uint32_t rounds_without_time; /* Rounds with packets since we looked at timers. */
     uint32_t rounds_without_udp;  /* Rounds of the thread without a peer over UDP. */
     bool streaming;               /* The thread has seen a stream since it began to rest. */
@@ -135,14 +140,20 @@ void habit_check(const struct habit *habit);
 
 /* -- A poll -------------------------------------------------------------------------------------*/
 
-/* Each poll shows that the program drives, also one that finds completions; but a program that
- * polls an armed queue means to block when the queue is empty. True: from now on the program is to
- * drive (habit_drive). */
+/* Each poll shows that the program drives, also one that finds completions, and so does each post
+ * before it; but a program that polls an armed queue means to block when the queue is empty. True: from now on the program is to
+ * drive (habit_drive), unless it is doubted (habit_returned). */
 static inline bool habit_shows_poller(struct habit *habit, bool armed)
 {
     INVARIANTS(habit_check(habit));
-    return habit->driver == HABIT_WATCHED && !armed && ++habit->polls > habit->polls_to_believe;
+    return habit->driver == HABIT_WATCHED && !armed &&
+           (++habit->polls > habit->polls_to_believe || habit->doubted);
 }
+
+/* A program that was doubted polls again. `slept`: it has slept since it took over. If not, others
+ * had its processor, which says nothing about its habits: what was believed of it before holds, and
+ * it is to drive again (true). */
+bool habit_returned(struct habit *habit, bool slept);
 
 /* The first poll after a post says something about habits, if its time is known. True: call
  * habit_time_poll. */
@@ -271,6 +282,7 @@ static inline void habit_note_time(struct habit *habit)
 static inline void habit_note_post(struct habit *habit)
 {
     INVARIANTS(habit_check(habit));
+    habit->polls++;
     habit->posts.since_idle++;
     habit->posts.polled = false;
 }
@@ -327,9 +339,9 @@ static inline void habit_drive(struct habit *habit)
  * to be woken, if there is one. */
 bool habit_will_block(struct habit *habit);
 
-/* The thread has seen, in `look_ns`, that no program polls any more. habit_was_missed: it also
- * found work to do. */
-void habit_stopped(struct habit *habit, uint64_t look_ns);
+/* The thread has seen, in `look_ns`, that no program polls any more. `away`: it hardly ran, so that
+ * this may say nothing about it. habit_was_missed: the thread also found work to do. */
+void habit_stopped(struct habit *habit, uint64_t look_ns, bool away);
 void habit_was_missed(struct habit *habit);
 
 /* -- Directly, in a peer's memory ---------------------------------------------------------------*/
@@ -382,13 +394,15 @@ static inline uint64_t habit_first_look_ns(struct habit *habit)
     return soon ? HABIT_LOOK_NS_FIRST : HABIT_LOOK_NS;
 }
 
-/* Between two looks of the thread, which are `look_ns` apart, programs made `rounds`, and the
- * thread that drives ran for `ran_ns`: do they still poll? A thread that runs and makes no round
- * does not. Others may have the processor of one that does not run: only a long look tells. */
-static inline bool habit_is_polling(uint64_t look_ns, uint64_t rounds, uint64_t ran_ns)
+/* Between two looks of the thread, which are `look_ns` apart, programs made `rounds` and `posts`,
+ * and the thread that drives ran for `ran_ns`: do they still poll? A thread that runs and makes no
+ * round does not. Others may have the processor of one that does not run: only a long look tells.
+ * Posts of large messages take long, so that there are few rounds. */
+static inline bool habit_is_polling(uint64_t look_ns, uint64_t rounds, uint64_t posts,
+                                    uint64_t ran_ns)
 {
     return look_ns < HABIT_LOOK_NS ? rounds > 0 || ran_ns < look_ns / 2
-                                   : rounds >= HABIT_ROUNDS_OF_POLLER;
+                                   : rounds > 0 && rounds + posts >= HABIT_ROUNDS_OF_POLLER;
 }
 
 /* A look of the thread has brought `count` packets. */

@@ -23,10 +23,15 @@ struct step {
 
 static struct instant now;
 
+static bool has_slept; /* Letter 's' or 'S'; not with 'w'. */
+
 static void poll(struct habit *habit, bool armed, uint32_t found)
 {
     habit_note_round(habit);
     bool drives = habit_shows_poller(habit, armed);
+    if (drives && habit->doubted) {
+        drives = habit_returned(habit, has_slept);
+    }
     if (habit_wants_time_of_poll(habit)) {
         habit_time_poll(habit, now);
     }
@@ -85,8 +90,10 @@ static void do_once(struct habit *habit, char what)
     case 'd': exchange(habit, 2, 499, true); return;  /* Company that was placed directly. */
     case '1': exchange(habit, 1, 499, false); return;
     case 'b': (void)habit_will_block(habit); return;
-    case 's': habit_stopped(habit, HABIT_LOOK_NS); return;
-    case 'S': habit_stopped(habit, HABIT_LOOK_NS_FIRST); return;
+    case 's':
+    case 'w': habit_stopped(habit, HABIT_LOOK_NS, true); return;
+    case 'S': habit_stopped(habit, HABIT_LOOK_NS_FIRST, true); return;
+    case 'r': habit_stopped(habit, HABIT_LOOK_NS, false); return;
     case 'm': habit_was_missed(habit); return;
     default: UNREACHABLE("no such step");
     }
@@ -98,6 +105,7 @@ static struct habit after(const struct step *steps, uint32_t batch)
     habit_init(&habit, batch);
     for (; steps->what != '\0'; steps++) {
         for (uint32_t i = 0; i < steps->times; i++) {
+            has_slept = steps->what == 'w' ? false : steps->what == 's' ? true : has_slept;
             do_once(&habit, steps->what);
         }
     }
@@ -129,6 +137,15 @@ static void test_who_drives(void **state)
         {{{'f', 33}, {'s', 1}, {'m', 1}, {'f', 256}}, HABIT_WATCHED},
         {{{'f', 33}, {'s', 1}, {'m', 1}, {'f', 257}}, HABIT_POLLED},
         {{{'f', 33}, {'s', 1}, {'m', 1}, {'b', 1}, {'f', 33}}, HABIT_POLLED},
+        /* It waited for its processor: it drives from its first poll on, and is believed as before,
+         * unless it means to block. */
+        {{{'f', 33}, {'w', 1}, {'m', 1}, {'f', 1}}, HABIT_POLLED},
+        {{{'f', 33}, {'w', 1}, {'m', 1}, {'a', 1}}, HABIT_WATCHED},
+        /* It ran all the time, and polls memory perhaps. */
+        {{{'f', 33}, {'r', 1}, {'m', 1}, {'f', 256}}, HABIT_WATCHED},
+        {{{'f', 33}, {'w', 1}, {'m', 1}, {'b', 1}, {'f', 1}}, HABIT_WATCHED},
+        {{{'f', 33}, {'w', 1}, {'m', 1}, {'f', 1}, {'s', 1}, {'f', 32}}, HABIT_WATCHED},
+        {{{'f', 33}, {'w', 1}, {'m', 1}, {'f', 1}, {'s', 1}, {'f', 33}}, HABIT_POLLED},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const struct habit habit = after(rows[i].steps, BATCH);
@@ -390,11 +407,13 @@ static void test_naps(void **state)
     }
     assert_false(habit_looks_up((struct instant){10000006}, (struct instant){7}));
     assert_true(habit_looks_up((struct instant){10000007}, (struct instant){7}));
-    assert_false(habit_is_polling(HABIT_LOOK_NS, 15, 0));
-    assert_true(habit_is_polling(HABIT_LOOK_NS, 16, HABIT_LOOK_NS));
-    assert_false(habit_is_polling(HABIT_LOOK_NS_FIRST, 0, HABIT_LOOK_NS_FIRST / 2));
-    assert_true(habit_is_polling(HABIT_LOOK_NS_FIRST, 0, HABIT_LOOK_NS_FIRST / 2 - 1));
-    assert_true(habit_is_polling(HABIT_LOOK_NS_FIRST, 1, HABIT_LOOK_NS_FIRST));
+    assert_false(habit_is_polling(HABIT_LOOK_NS, 15, 0, 0));
+    assert_true(habit_is_polling(HABIT_LOOK_NS, 16, 0, HABIT_LOOK_NS));
+    assert_true(habit_is_polling(HABIT_LOOK_NS, 1, 15, HABIT_LOOK_NS));
+    assert_false(habit_is_polling(HABIT_LOOK_NS, 0, 1000, HABIT_LOOK_NS));
+    assert_false(habit_is_polling(HABIT_LOOK_NS_FIRST, 0, 0, HABIT_LOOK_NS_FIRST / 2));
+    assert_true(habit_is_polling(HABIT_LOOK_NS_FIRST, 0, 0, HABIT_LOOK_NS_FIRST / 2 - 1));
+    assert_true(habit_is_polling(HABIT_LOOK_NS_FIRST, 1, 0, HABIT_LOOK_NS_FIRST));
     struct habit habit = after((struct step[]){{'\0', 0}}, 32);
     for (int i = 0; i < 100; i++) {
         habit_drive(&habit);

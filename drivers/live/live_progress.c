@@ -161,6 +161,8 @@ static void take_over_from_thread(struct live *live)
     INVARIANTS(CHECK(live->habit.driver == HABIT_WATCHED));
     habit_drive(&live->habit);
     live->thread.poller = clock_of_thread(pthread_self());
+    live->thread.poller_sleeps = (uint64_t)clock_sleeps();
+    live->thread.lock_sleeps = live->lock.sleeps;
     /* The thread goes on watching sockets that nobody polls, because no peer is reached over
      * them. */
     watch_udp(live, !udp_port_is_used(&live->udp));
@@ -168,9 +170,20 @@ static void take_over_from_thread(struct live *live)
     live_wake(live);
 }
 
+/* Has the thread that drove slept, and not just for our lock? Or is it another one that polls? */
+static bool has_slept(const struct live *live)
+{
+    const uint64_t sleeps = (uint64_t)clock_sleeps();
+    return sleeps == 0 ||
+           sleeps - live->thread.poller_sleeps > live->lock.sleeps - live->thread.lock_sleeps ||
+           live->thread.poller != clock_of_thread(pthread_self());
+}
+
 static void note_poll(struct live *live, bool armed)
 {
-    if (habit_shows_poller(&live->habit, armed)) {
+    struct habit *habit = &live->habit;
+    if (habit_shows_poller(habit, armed) &&
+        (!habit->doubted || habit_returned(habit, has_slept(live)))) {
         take_over_from_thread(live);
     }
     if (habit_wants_time_of_poll(&live->habit)) {
@@ -232,6 +245,7 @@ void live_posted(struct live *live, struct qp *qp)
 {
     INVARIANTS(live_check_locked(live));
     struct habit *habit = &live->habit;
+    atomic_store_explicit(&live->thread.posts, live->thread.posts + 1, memory_order_relaxed);
     habit_note_post(habit);
     if (live->config.batch > 1) {
         nic_foresee(live->nic, qp);
@@ -363,21 +377,28 @@ static void sleep_in_kernel(struct live *live, uint64_t timeout_ns)
     serve_events(live, events, count);
 }
 
-/* The driving program's rounds since the last look, and how long its thread ran meanwhile. */
+/* The driving program's rounds and posts since the last look, and how long its thread ran
+ * meanwhile. */
 struct since {
-    uint64_t rounds, ran_ns;
+    uint64_t rounds, posts, ran_ns;
+    struct instant at;
     clockid_t poller;
 };
 
-static bool still_polls(struct live *live, struct since *since, uint64_t look_ns)
+/* `away`: it hardly ran. */
+static bool still_polls(struct live *live, struct since *since, uint64_t look_ns, bool *away)
 {
+    const struct instant now = clock_now();
     const uint64_t rounds = atomic_load_explicit(&live->thread.rounds, memory_order_relaxed);
+    const uint64_t posts = atomic_load_explicit(&live->thread.posts, memory_order_relaxed);
     uint64_t ran_ns = since->ran_ns;
-    const bool lives = look_ns == HABIT_LOOK_NS || clock_read_ran(since->poller, &ran_ns) ||
-                       rounds > since->rounds;
-    const bool polls =
-        lives && habit_is_polling(look_ns, rounds - since->rounds, ran_ns - since->ran_ns);
+    const bool lives = clock_read_ran(since->poller, &ran_ns) || rounds > since->rounds;
+    const bool polls = lives && habit_is_polling(look_ns, rounds - since->rounds,
+                                                 posts - since->posts, ran_ns - since->ran_ns);
+    *away = ran_ns - since->ran_ns < (now.ns - since->at.ns) / 4;
+    since->at = now;
     since->rounds = rounds;
+    since->posts = posts;
     since->ran_ns = ran_ns;
     return polls;
 }
@@ -387,24 +408,27 @@ static bool still_polls(struct live *live, struct since *since, uint64_t look_ns
 static void look_on(struct live *live)
 {
     struct epoll_event events[8];
-    struct since since = {.rounds = live->thread.rounds, .poller = live->thread.poller};
+    struct since since = {.rounds = live->thread.rounds,
+                          .posts = live->thread.posts,
+                          .at = clock_now(),
+                          .poller = live->thread.poller};
     uint64_t next_ns = habit_first_look_ns(&live->habit), look_ns = next_ns;
     int count = 0;
-    bool polled = true;
+    bool polled = true, away = false;
     INVARIANTS(CHECK(live->habit.driver == HABIT_POLLED));
     (void)clock_read_ran(since.poller, &since.ran_ns);
     lock_release(&live->lock);
     while (count == 0 && polled) {
         look_ns = next_ns;
         count = wait_for_events(live->thread.poll_fd, events, COUNT_OF(events), look_ns);
-        polled = count > 0 || still_polls(live, &since, look_ns);
+        polled = count > 0 || still_polls(live, &since, look_ns, &away);
         next_ns = HABIT_LOOK_NS;
     }
     lock_take_unbiased(&live->lock);
     live->now = clock_now();
     serve_events(live, events, count);
     if (live->habit.driver == HABIT_POLLED && !polled) {
-        habit_stopped(&live->habit, look_ns);
+        habit_stopped(&live->habit, look_ns, away);
         if (go_round(live)) {
             habit_was_missed(&live->habit);
         }

@@ -26,7 +26,10 @@ struct live_thread {
     bool asleep;                 /* Peers were told to ring the doorbell. */
     struct instant sleeps_until; /* 0 ns: it does not sleep for long. */
     clockid_t poller;            /* The clock of the program's thread that drives, or drove last. */
+    uint64_t poller_sleeps;      /* How often it had slept when it took over, ... */
+    uint64_t lock_sleeps;        /* ... and threads of the program for our lock. */
     _Atomic uint64_t rounds;     /* All rounds of programs so far: do they go on? */
+    _Atomic uint64_t posts;      /* All calls that posted. */
 };
 
 /* The time when the thread has work to do, if no packet comes. */

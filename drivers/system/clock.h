@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/instant.h"
@@ -42,6 +43,14 @@ static inline bool clock_read_ran(clockid_t clock, uint64_t *ns)
     const bool told = clock_gettime(clock, &ran) == 0;
     *ns = told ? (uint64_t)ran.tv_sec * 1000000000u + (uint64_t)ran.tv_nsec : 0;
     return told || errno != EINVAL;
+}
+
+/* How often the calling thread has slept so far, that is left its processor by itself; 0 if the
+ * system does not tell. */
+static inline long clock_sleeps(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
 }
 
 #endif

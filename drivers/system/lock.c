@@ -10,6 +10,7 @@
 
 #include <linux/membarrier.h>
 
+#include "drivers/system/clock.h"
 #include "drivers/system/initialised.h"
 #include "drivers/system/system.h"
 
@@ -110,12 +111,24 @@ static void consider_bias(struct lock *lock, uintptr_t self)
     }
 }
 
-static void take(struct lock *lock)
+/* The mutex was not free. */
+static void wait_for_mutex(struct lock *lock)
+{
+    const long before = clock_sleeps();
+    pthread_mutex_lock(&lock->mutex);
+    lock->sleeps += (uint64_t)(clock_sleeps() - before);
+}
+
+static void take(struct lock *lock, bool counted)
 {
     unchecked_begin(); /* Most of our calls of the C library are made with the lock held. */
     /* It would wait for itself. */
     INVARIANTS(CHECK(atomic_load_explicit(&lock->holder, memory_order_relaxed) != lock_self()));
-    pthread_mutex_lock(&lock->mutex);
+    if (!counted) {
+        pthread_mutex_lock(&lock->mutex);
+    } else if (pthread_mutex_trylock(&lock->mutex) != 0) {
+        wait_for_mutex(lock);
+    }
     INVARIANTS(CHECK(atomic_load_explicit(&lock->holder, memory_order_relaxed) == 0));
     atomic_store_explicit(&lock->holder, lock_self(), memory_order_relaxed);
     /* This is another thread's seat: a bias owner comes here only when it has ceased to be one. */
@@ -128,13 +141,13 @@ static void take(struct lock *lock)
 
 void lock_take_mutex(struct lock *lock)
 {
-    take(lock);
+    take(lock, true);
     consider_bias(lock, lock_self());
 }
 
 void lock_take_unbiased(struct lock *lock)
 {
-    take(lock);
+    take(lock, false);
     lock->latest = 0;
 }
 

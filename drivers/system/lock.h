@@ -40,6 +40,8 @@ struct lock {
     bool may_be_biased;     /* The system has membarrier. */
     uint32_t in_a_row;      /* Times that `latest` took the mutex with nobody in between. */
     uintptr_t latest;
+    uint64_t
+        sleeps; /* How often threads slept until they had it, but for those that are unbiased. */
     _Atomic uintptr_t holder; /* The thread that holds the mutex; 0: none. */
     struct lock_seat seats[LOCK_SEATS];
     pthread_mutex_t mutex;
