@@ -158,10 +158,10 @@ void window_forget_owner(struct region_table *table, const struct qp *qp);
 void region_shut(struct region_table *table, struct region *region);
 
 /* May `pd` (and `qp`, for type 2 windows) reach [address, address + bytes) through `key` with all
- * of `access`? Local work passes an lkey, a `qp` of NULL, and ACCESS_LOCAL_WRITE or, to read, 0. A window is
- * no lkey: it answers REACH_FORBIDDEN when `qp` is NULL or `access` has no remote bit.
- * On REACH_ALLOWED *segment is the memory; for 0 bytes the key is not judged (IBTA
- * C9-88: a zero-length access needs no valid key) and the segment is empty. */
+ * of `access`? Local work passes an lkey, a `qp` of NULL, and ACCESS_LOCAL_WRITE or, to read, 0. A
+ * window is no lkey: it answers REACH_FORBIDDEN when `qp` is NULL or `access` has no remote bit.
+ * On REACH_ALLOWED *segment is the memory; for 0 bytes the key is not judged (IBTA C9-88: a
+ * zero-length access needs no valid key) and the segment is empty. */
 MUST_USE enum reach_verdict region_judge(const struct region_table *table, uint32_t key,
                                          const struct pd *pd, const struct qp *qp, uint64_t address,
                                          uint32_t bytes, uint32_t access, struct segment *segment);

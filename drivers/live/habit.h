@@ -141,8 +141,8 @@ void habit_check(const struct habit *habit);
 /* -- A poll -------------------------------------------------------------------------------------*/
 
 /* Each poll shows that the program drives, also one that finds completions, and so does each post
- * before it; but a program that polls an armed queue means to block when the queue is empty. True: from now on the program is to
- * drive (habit_drive), unless it is doubted (habit_returned). */
+ * before it; but a program that polls an armed queue means to block when the queue is empty. True:
+ * from now on the program is to drive (habit_drive), unless it is doubted (habit_returned). */
 static inline bool habit_shows_poller(struct habit *habit, bool armed)
 {
     INVARIANTS(habit_check(habit));
