@@ -106,9 +106,21 @@ static void use_one_processor(const struct box *box)
     }
 }
 
+/* A program inherits what its caller ignores and blocks, such as a shell's SIGINT behind `&`. */
+static void forget_signals(void)
+{
+    sigset_t none;
+    for (int number = 1; number < NSIG; number++) {
+        signal(number, SIG_DFL);
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 static _Noreturn void become_first(const int ends[2], int (*start)(void *), void *context)
 {
     const int nothing = open("/dev/null", O_RDONLY);
+    forget_signals();
     setsid();
     dup2(nothing, STDIN_FILENO);
     dup2(ends[0], STDOUT_FILENO);
