@@ -348,7 +348,9 @@ static void find_peer(struct still *still, const struct view *view)
         }
     }
     for (size_t i = 0; i < view->count; i++) {
-        if (view->programs[i].is_silent) {
+        /* A stopped one is it rather than one that is slow to answer. */
+        if (view->programs[i].is_silent &&
+            (still->silent == NULL || view->programs[i].is_stopped)) {
             still->silent = &view->programs[i];
         }
     }
