@@ -331,6 +331,7 @@ static inline void habit_drive(struct habit *habit)
 {
     INVARIANTS(habit_check(habit));
     habit->driver = HABIT_POLLED;
+    habit->doubted = false;
     habit->looks_soon = habit->first_looks < HABIT_FIRST_LOOKS_MAX;
     habit->first_looks += habit->looks_soon;
 }

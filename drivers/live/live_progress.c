@@ -385,7 +385,7 @@ struct since {
     clockid_t poller;
 };
 
-/* `away`: it hardly ran. */
+/* `away`: it hardly ran, as far as the system tells. */
 static bool still_polls(struct live *live, struct since *since, uint64_t look_ns, bool *away)
 {
     const struct instant now = clock_now();
@@ -395,7 +395,7 @@ static bool still_polls(struct live *live, struct since *since, uint64_t look_ns
     const bool lives = clock_read_ran(since->poller, &ran_ns) || rounds > since->rounds;
     const bool polls = lives && habit_is_polling(look_ns, rounds - since->rounds,
                                                  posts - since->posts, ran_ns - since->ran_ns);
-    *away = ran_ns - since->ran_ns < (now.ns - since->at.ns) / 4;
+    *away = ran_ns != 0 && ran_ns - since->ran_ns < (now.ns - since->at.ns) / 4;
     since->at = now;
     since->rounds = rounds;
     since->posts = posts;
