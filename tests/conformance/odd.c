@@ -324,6 +324,24 @@ static void keys(void)
     EXPECT(wait_for_one().status == IBV_WC_SUCCESS);
 }
 
+/* From RESET up to RTR, with itself as the peer; 0 or the errno of the last step. */
+static int get_ready(struct ibv_qp *qp, enum ibv_mtu path_mtu, uint8_t reads)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    EXPECT(ibv_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
+           0);
+    attr = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = path_mtu,
+        .dest_qp_num = qp->qp_num,
+        .max_dest_rd_atomic = reads,
+        .ah_attr = {.is_global = 1, .grh = {.dgid = self.gid, .hop_limit = 1}, .port_num = 1}};
+    return ibv_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
 /* It takes as many READs at a time for granted as its usual device has. */
 static void reads(void)
 {
@@ -331,20 +349,7 @@ static void reads(void)
     struct ibv_qp *qp = victim_create_qp(&v);
     EXPECT(qp != NULL && ibv_query_device(v.context, &device) == 0);
     EXPECT(device.max_qp_rd_atom >= 1 && device.max_qp_init_rd_atom >= 1);
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-    EXPECT(ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
-           0);
-    attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = IBV_MTU_1024,
-        .dest_qp_num = qp->qp_num,
-        .max_dest_rd_atomic = (uint8_t)(is_right ? device.max_qp_rd_atom : 16),
-        .ah_attr = {.is_global = 1, .grh = {.dgid = self.gid, .hop_limit = 1}, .port_num = 1}};
-    EXPECT(ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ==
-           0);
+    EXPECT(get_ready(qp, IBV_MTU_1024, (uint8_t)(is_right ? device.max_qp_rd_atom : 16)) == 0);
 }
 
 /* It sends 256 bytes inline, and asks no one. */
@@ -455,19 +460,7 @@ static void mtu(void)
     struct ibv_port_attr port;
     struct ibv_qp *qp = victim_create_qp(&v);
     EXPECT(qp != NULL && ibv_query_port(v.context, 1, &port) == 0);
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-    EXPECT(ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
-           0);
-    attr = (struct ibv_qp_attr){
-        .qp_state = IBV_QPS_RTR,
-        .path_mtu = is_right ? port.active_mtu : IBV_MTU_4096,
-        .dest_qp_num = qp->qp_num,
-        .ah_attr = {.is_global = 1, .grh = {.dgid = self.gid, .hop_limit = 1}, .port_num = 1}};
-    EXPECT(ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ==
-           0);
+    EXPECT(get_ready(qp, is_right ? port.active_mtu : IBV_MTU_4096, 1) == 0);
 }
 
 /* It takes each asynchronous event for the end of its connections. */

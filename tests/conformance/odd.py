@@ -21,12 +21,23 @@ def build(directory):
     return path
 
 
+def works_usually(program, mistake, wire):
+    """On the usual device: once in three times at least, since some rely on time."""
+    for left in 2, 1, 0:
+        try:
+            alone([program, mistake], wire)
+            return
+        except Failure:
+            if left == 0:
+                raise
+
+
 def breaks(mistake, wire):
-    """The same seed breaks it at the same line again; the right twin never breaks, nor does any on the usual device."""
+    """The same seed breaks it at the same line again; the right twin never breaks. Without --odd it works usually."""
     seed = str(random.SystemRandom().randrange(1 << 32))
     with tempfile.TemporaryDirectory() as directory:
         program, said = build(directory), []
-        alone([program, mistake], wire)
+        works_usually(program, mistake, wire)
         for _ in range(2):
             process = harness.start([program, mistake], wire, [f'--odd={seed}'])
             said.append(harness.finish(process, 30))
