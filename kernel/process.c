@@ -69,6 +69,19 @@ static void before_fork(void)
 {
     held_for_fork =
         process.live != NULL && process.owner == getpid() && live_lock_unless_held(process.live);
+    if (held_for_fork && atomic_load_explicit(&live_has_lent, memory_order_relaxed)) {
+        live_take_back(process.live, 0, UINT64_MAX);
+    }
+}
+
+void process_take_back(uint64_t start, uint64_t bytes)
+{
+    const int before = errno;
+    if (process.live != NULL && process.owner == getpid() && live_lock_unless_held(process.live)) {
+        live_take_back(process.live, start, bytes);
+        live_unlock(process.live);
+    }
+    errno = before;
 }
 
 static void in_parent(void)

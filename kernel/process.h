@@ -19,6 +19,9 @@
 struct live *process_live(void);
 /* Likewise, with its progress thread running. */
 struct live *process_live_started(void);
+/* The memory there, as far as peers map it, becomes the program's alone again (live_take_back); for
+ * callers that have seen live_has_lent. errno stays. */
+void process_take_back(uint64_t start, uint64_t bytes);
 /* Tells people why a program gets no device, which its own messages do not say. errno stays. */
 void process_complain(const char *reason);
 

@@ -63,6 +63,11 @@ static void print_help(void)
         "                         late, pieces, order, grh, mtu, small, keys, atomics, changes; "
         "or\n"
         "                         all but these (-WORD)\n"
+        "  --map-memory auto|now|never\n"
+        "                         local programs map each other's registered memory, so that they\n"
+        "                         read and write it without the kernel: when accesses have cost "
+        "as\n"
+        "                         much as that (auto), at registration, or never. Default: auto\n"
         "  --stats                print the NIC's counters when the program ends\n"
         "  --help                 print this\n\n"
         "Programs that are linked statically, built for another C library than glibc, or gain\n"
@@ -226,25 +231,33 @@ static const char *with_seed(const char *words)
     return text;
 }
 
+static const struct option options[] = {{"wire", required_argument, NULL, 'w'},
+                                        {"device", required_argument, NULL, 'd'},
+                                        {"transport", required_argument, NULL, 't'},
+                                        {"paths", required_argument, NULL, 'p'},
+                                        {"capture", required_argument, NULL, 'c'},
+                                        {"fault", required_argument, NULL, 'f'},
+                                        {"strict", no_argument, NULL, 'S'},
+                                        {"check", optional_argument, NULL, 'k'},
+                                        {"odd", optional_argument, NULL, 'o'},
+                                        {"map-memory", required_argument, NULL, 'm'},
+                                        {"stats", no_argument, NULL, 's'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {NULL, 0, NULL, 0}};
+
 int command_run(int argc, char **argv)
 {
-    static const struct option options[] = {{"wire", required_argument, NULL, 'w'},
-                                            {"device", required_argument, NULL, 'd'},
-                                            {"transport", required_argument, NULL, 't'},
-                                            {"paths", required_argument, NULL, 'p'},
-                                            {"capture", required_argument, NULL, 'c'},
-                                            {"fault", required_argument, NULL, 'f'},
-                                            {"strict", no_argument, NULL, 'S'},
-                                            {"check", optional_argument, NULL, 'k'},
-                                            {"odd", optional_argument, NULL, 'o'},
-                                            {"stats", no_argument, NULL, 's'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    struct setting settings[] = {{'w', "NONIC_WIRE", NULL},   {'t', "NONIC_TRANSPORT", NULL},
-                                 {'d', "NONIC_DEVICE", NULL}, {'p', "NONIC_PATHS", NULL},
-                                 {'f', "NONIC_FAULT", NULL},  {'c', "NONIC_CAPTURE", NULL},
-                                 {'S', "NONIC_STRICT", NULL}, {'o', "NONIC_ODD", NULL},
-                                 {'s', "NONIC_STATS", NULL},  {0, NULL, NULL}};
+    struct setting settings[] = {{'w', "NONIC_WIRE", NULL},
+                                 {'t', "NONIC_TRANSPORT", NULL},
+                                 {'d', "NONIC_DEVICE", NULL},
+                                 {'p', "NONIC_PATHS", NULL},
+                                 {'f', "NONIC_FAULT", NULL},
+                                 {'c', "NONIC_CAPTURE", NULL},
+                                 {'S', "NONIC_STRICT", NULL},
+                                 {'o', "NONIC_ODD", NULL},
+                                 {'m', "NONIC_MAP_MEMORY", NULL},
+                                 {'s', "NONIC_STATS", NULL},
+                                 {0, NULL, NULL}};
     const char *check = NULL, *odd = NULL; /* The latter: with a seed that was drawn. */
     int option;
     while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
@@ -260,7 +273,8 @@ int command_run(int argc, char **argv)
         if (setting == NULL) {
             fprintf(stderr,
                     "nonic: valid options of 'run' are --wire, --transport, --device, --paths, "
-                    "--capture, --fault, --strict, --check, --odd, --stats, --help\n");
+                    "--capture, --fault, --strict, --check, --odd, --map-memory, --stats, "
+                    "--help\n");
             return EXIT_USAGE;
         }
         setting->value = option == 'o' ? with_seed(optarg) : optarg != NULL ? optarg : "1";

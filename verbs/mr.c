@@ -268,6 +268,7 @@ static int deregister(struct verbs_mr *mr)
     } else if (clear) {
         status = region_remove(nic_regions(live_nic(live)), &owner->core);
         CHECK(status == STATUS_OK); /* No window is bound to it: what else would keep it? */
+        live_take_back_unused(live);
         owner->gone = status == STATUS_OK;
         forsaken = owner->gone && owner->forsaken;
     }
@@ -374,6 +375,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     if (clear) {
         status = region_change(&mr->core, domain ? pd_core(pd) : mr->core.pd, &request, translation,
                                domain, rights);
+        live_take_back_unused(live);
         live_publish_region(live, &mr->core);
         INVARIANTS(verbs_mr_check(live, mr));
     }

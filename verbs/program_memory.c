@@ -3,45 +3,20 @@
  * program_memory - is memory that a program registers there, and can it be made persistent?
  */
 #include <errno.h>
-#include <limits.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "drivers/system/lines.h"
+#include "drivers/system/mapping.h"
 #include "drivers/system/shortage.h"
 #include "drivers/system/system.h"
 #include "verbs/internal.h"
 
 /* A region beyond that is perhaps never used as a whole: its pages come when they are touched. */
 #define POPULATED_BYTES_MAX ((uint64_t)1 << 28)
-
-/* A line of /proc/self/maps. */
-struct mapping {
-    unsigned long from, to;
-    char permissions[5]; /* "rw-s" */
-    const char *path;    /* In the line; empty: no file's. */
-    char line[PATH_MAX + 128];
-};
-
-static bool read_mapping(struct lines *maps, struct mapping *mapping)
-{
-    while (lines_next(maps, mapping->line, sizeof(mapping->line))) {
-        int path = 0;
-        if (sscanf(mapping->line, "%lx-%lx %4s %*x %*x:%*x %*u %n", &mapping->from, &mapping->to,
-                   mapping->permissions, &path) == 3 &&
-            path != 0) {
-            mapping->line[strcspn(mapping->line, "\n")] = '\0';
-            mapping->path = mapping->line + path;
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Is every byte of [address, address + bytes) in a mapping that serves? */
 static bool all_served(struct lines *maps, uint64_t address, uint64_t bytes,
@@ -51,14 +26,14 @@ static bool all_served(struct lines *maps, uint64_t address, uint64_t bytes,
     uint64_t covered = address;
     struct mapping mapping;
     CHECK(end >= address); /* The callers have judged the range. */
-    while (covered < end && read_mapping(maps, &mapping)) {
-        if (mapping.to <= covered) {
+    while (covered < end && mapping_read(maps, &mapping)) {
+        if (mapping.end <= covered) {
             continue;
         }
-        if (mapping.from > covered || !serves(&mapping)) {
+        if (mapping.start > covered || !serves(&mapping)) {
             break;
         }
-        covered = mapping.to;
+        covered = mapping.end;
     }
     return covered >= end;
 }
@@ -67,12 +42,12 @@ static bool all_served(struct lines *maps, uint64_t address, uint64_t bytes,
 
 static bool readable(const struct mapping *mapping)
 {
-    return mapping->permissions[0] == 'r';
+    return mapping->readable;
 }
 
 static bool writable(const struct mapping *mapping)
 {
-    return mapping->permissions[0] == 'r' && mapping->permissions[1] == 'w';
+    return mapping->readable && mapping->writable;
 }
 
 static bool memory_mapped(uint64_t address, uint64_t bytes, bool write)
@@ -120,7 +95,7 @@ static bool is_kept(const char *path)
 
 static bool persists(const struct mapping *mapping)
 {
-    return writable(mapping) && mapping->permissions[3] == 's' && is_kept(mapping->path);
+    return writable(mapping) && mapping->shared && is_kept(mapping->path);
 }
 
 int program_memory_persists(uint64_t address, uint64_t bytes)

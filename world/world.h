@@ -21,6 +21,7 @@
 #ifndef WORLD_WORLD_H
 #define WORLD_WORLD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -203,5 +204,16 @@ MUST_USE bool live_settled(struct live *live);
 /* (not locked) The same, after waiting as long as it takes, but some seconds at most. False: a
  * peer is stopped inside, which the program was told; no memory may be given back. */
 MUST_USE bool live_settle(struct live *live);
+
+/* -- Memory that local peers map ----------------------------------------------------------------*/
+
+/* (locked) Private memory that peers map becomes private again where it overlaps [start, start +
+ * bytes), or where no region is in it any more: before the program may do with it what it can do
+ * with private memory alone. Not if the program has more threads: nobody could take it back
+ * then. */
+void live_take_back(struct live *live, uint64_t start, uint64_t bytes);
+void live_take_back_unused(struct live *live);
+/* Is there such memory in this process? Never while it has more threads than one. */
+extern atomic_bool live_has_lent;
 
 #endif

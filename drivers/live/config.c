@@ -48,6 +48,15 @@ static bool parse_transport(const char *text, enum nic_transport *transport)
     return word >= 0;
 }
 
+static bool parse_map(const char *text, enum live_map *map)
+{
+    static const char *const words[] = {
+        [LIVE_MAP_AUTO] = "auto", [LIVE_MAP_NOW] = "now", [LIVE_MAP_NEVER] = "never"};
+    const int word = text == NULL ? LIVE_MAP_AUTO : word_of(text, words, COUNT_OF(words));
+    *map = (enum live_map)word;
+    return word >= 0;
+}
+
 static bool parse_switch(const char *text, bool *on)
 {
     *on = text != NULL && strcmp(text, "1") == 0;
@@ -100,6 +109,12 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
     if (!parse_number(value_of("NONIC_PATHS"), 0, NIC_ROUTES_MAX, &config->paths)) {
         snprintf(error, error_bytes, "--paths (NONIC_PATHS) is '%s'; valid are 1 to %d",
                  value_of("NONIC_PATHS"), NIC_ROUTES_MAX);
+        return false;
+    }
+    if (!parse_map(value_of("NONIC_MAP_MEMORY"), &config->map_memory)) {
+        snprintf(error, error_bytes,
+                 "--map-memory (NONIC_MAP_MEMORY) is '%s'; valid are auto, now and never",
+                 value_of("NONIC_MAP_MEMORY"));
         return false;
     }
     if (!parse_switch(value_of("NONIC_STATS"), &config->stats)) {

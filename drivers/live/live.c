@@ -16,6 +16,7 @@
 #include "drivers/live/live_cm.h"
 #include "drivers/live/live_explain.h"
 #include "drivers/live/live_internal.h"
+#include "drivers/live/live_lend.h"
 #include "drivers/live/live_links.h"
 #include "drivers/live/live_port.h"
 #include "drivers/live/live_progress.h"
@@ -224,6 +225,7 @@ static bool open_observers(struct live *live, char *error, size_t error_bytes)
         /* Nobody would see the bytes that a peer writes into our memory by itself. */
         shm_port_set_direct(live->shm, false);
     }
+    live_begin_lending(live);
     return true;
 }
 

@@ -26,6 +26,13 @@ enum live_wire {
     LIVE_WIRE_SHM, /* Shared memory only: no packet leaves the machine. */
 };
 
+/* When local peers map memory of regions (docs/decisions/0061). */
+enum live_map {
+    LIVE_MAP_AUTO, /* When accesses through the kernel have cost as much. */
+    LIVE_MAP_NOW,  /* When it is registered. */
+    LIVE_MAP_NEVER,
+};
+
 /* All strings may be NULL. Read from the environment by live_config_from_environment. */
 struct live_config {
     enum live_wire wire;          /* NONIC_WIRE=auto|udp|shm */
@@ -39,7 +46,8 @@ struct live_config {
      * program that may wait for one another. 1: one by one, without prefetching. */
     uint32_t batch;
     uint32_t paths; /* NONIC_PATHS=1..16: source ports of each address at a time; 0: usual. */
-    bool strict;    /* NONIC_STRICT=1: refuse what hardware refuses (verbs/strict.h). */
+    enum live_map map_memory; /* NONIC_MAP_MEMORY=auto|now|never */
+    bool strict;              /* NONIC_STRICT=1: refuse what hardware refuses (verbs/strict.h). */
 };
 
 /* False: `error` says which variable is wrong and what it may be. */

@@ -7,6 +7,7 @@
 
 #include "drivers/live/live_direct.h"
 #include "drivers/live/live_internal.h"
+#include "drivers/live/live_lend.h"
 #include "drivers/system/clock.h"
 #include "drivers/system/system.h"
 
@@ -22,6 +23,7 @@ void live_publish_region(struct live *live, const struct region *region)
     INVARIANTS(live_check_locked(live));
     if (live->shm != NULL) {
         shm_port_publish_region(live->shm, region);
+        live_lend_new(live, region);
     }
 }
 

@@ -20,6 +20,7 @@
 #include "drivers/live/live_direct.h"
 #include "drivers/live/live_faults.h"
 #include "drivers/live/live_internal.h"
+#include "drivers/live/live_lend.h"
 #include "drivers/live/live_links.h"
 #include "drivers/live/live_port.h"
 #include "drivers/live/live_progress.h"
@@ -212,6 +213,7 @@ void live_progress(struct live *live, bool armed)
         }
         if (habit_is_round_of_clock(live->thread.rounds)) {
             check_time(live);
+            live_lend_wanted(live);
         }
     } else {
         habit_note_packets(habit);
@@ -274,6 +276,7 @@ void live_flush(struct live *live)
 void live_will_block(struct live *live)
 {
     INVARIANTS(live_check(live));
+    live_lend_wanted(live);
     const bool drove = habit_will_block(&live->habit);
     live->now = clock_now();
     live_transmit(live);

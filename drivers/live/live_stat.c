@@ -26,7 +26,8 @@
 #define CM_LINES     12
 #define DIRECT_LINES 10
 #define SHM_LINES    4
-#define LINES_MAX    (COUNTER_COUNT + PORT_LINES + CM_LINES + DIRECT_LINES + SHM_LINES)
+#define MAP_LINES    9
+#define LINES_MAX    (COUNTER_COUNT + PORT_LINES + CM_LINES + DIRECT_LINES + SHM_LINES + MAP_LINES)
 
 /* Before the manager is there, all are 0. */
 static void collect_cm(const struct rdma_cm *manager, struct stat_line lines[CM_LINES])
@@ -85,6 +86,25 @@ static void collect_shm(const struct shm_port *port, struct stat_line lines[SHM_
     memcpy(lines, all, sizeof(all));
 }
 
+/* Memory that peers map: docs/decisions/0061. */
+static void collect_map(const struct shm_port *port, struct stat_line lines[MAP_LINES])
+{
+    static const struct shm_extent_counters none;
+    const struct shm_extent_counters *map = port == NULL ? &none : shm_port_extents(port);
+    const struct stat_line all[MAP_LINES] = {
+        {"map_shared", map->shared},
+        {"map_exchanged", map->exchanged},
+        {"map_returned", map->returned},
+        {"map_offered", map->offered},
+        {"map_refused_kind", map->refused[SHM_REFUSED_KIND]},
+        {"map_refused_threads", map->refused[SHM_REFUSED_THREADS]},
+        {"map_refused_peer", map->refused[SHM_REFUSED_PEER]},
+        {"map_refused_busy", map->refused[SHM_REFUSED_BUSY]},
+        {"map_refused_limit", map->refused[SHM_REFUSED_LIMIT]},
+    };
+    memcpy(lines, all, sizeof(all));
+}
+
 /* A number of lines that is too large leaves lines without a name. */
 static void lines_check(const struct stat_line lines[LINES_MAX])
 {
@@ -93,8 +113,8 @@ static void lines_check(const struct stat_line lines[LINES_MAX])
     }
 }
 
-/* The counters of the NIC, of the UDP port, of the connection manager, of direct accesses, and of
- * rings. Returns how many there are. */
+/* The counters of the NIC, of the UDP port, of the connection manager, of direct accesses, of rings
+ * and of memory that is mapped. Returns how many there are. */
 static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MAX])
 {
     const struct nic_counters *counters = nic_counters(live->nic);
@@ -123,6 +143,7 @@ static uint32_t collect(const struct live *live, struct stat_line lines[LINES_MA
     collect_cm(live->manager.cm, lines + COUNTER_COUNT + PORT_LINES);
     collect_direct(live->shm, lines + COUNTER_COUNT + PORT_LINES + CM_LINES);
     collect_shm(live->shm, lines + COUNTER_COUNT + PORT_LINES + CM_LINES + DIRECT_LINES);
+    collect_map(live->shm, lines + LINES_MAX - MAP_LINES);
     INVARIANTS(lines_check(lines));
     return LINES_MAX;
 }

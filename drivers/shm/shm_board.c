@@ -70,6 +70,12 @@ static struct shm_board_region *find_region(struct shm_board *board, uint32_t ke
     return NULL;
 }
 
+struct shm_board_region *shm_board_region(struct shm_board *board, uint32_t key)
+{
+    CHECK(key != 0);
+    return find_region(board, key, key);
+}
+
 /* A number for a protection domain, which tells peers nothing about our memory. 0: there is none
  * left, and regions of that domain are reached by packets only. */
 static uint32_t number_of(struct shm_port *port, struct pd *pd)
@@ -100,6 +106,7 @@ void shm_port_publish_region(struct shm_port *port, const struct region *region)
     SET(entry->start, view.start);
     SET(entry->bytes, view.bytes);
     SET(entry->memory, view.memory);
+    SET(entry->extent, 0);
     atomic_store_explicit(&entry->key, region->key, memory_order_release);
 }
 
@@ -153,6 +160,7 @@ void shm_port_withdraw_region(struct shm_port *port, const struct region *region
     struct shm_board_region *entry;
     while ((entry = find_region(port->board, region->key, region->key)) != NULL) {
         atomic_store_explicit(&entry->key, 0, memory_order_release);
+        shm_extent_leave(port, entry);
     }
     shm_note_withdrawal(port);
 }
@@ -212,8 +220,9 @@ static bool copy_qp(const struct shm_board *board, uint32_t number, struct reach
     return false;
 }
 
-/* `view` is not open if the region is not there; free places have the key 0. */
-static void copy_region(const struct shm_board *board, uint32_t key, struct reach_region *view)
+/* `view` is not open if the region is not there; free places have the key 0. Returns the number of
+ * its extent. */
+static uint64_t copy_region(const struct shm_board *board, uint32_t key, struct reach_region *view)
 {
     *view = (struct reach_region){0};
     for (uint32_t i = 0; i < SHM_BOARD_PROBES && key != 0; i++) {
@@ -227,10 +236,12 @@ static void copy_region(const struct shm_board *board, uint32_t key, struct reac
                                       .start = GET(entry->start),
                                       .bytes = GET(entry->bytes),
                                       .memory = GET(entry->memory)};
+        const uint64_t extent = GET(entry->extent);
         /* No honest NIC registers a range that wraps. */
         view->open = is_still(&entry->key, key) && view->bytes <= UINT64_MAX - view->start;
-        return;
+        return extent;
     }
+    return 0;
 }
 
 enum reach_verdict shm_board_judge(const struct shm_board *board, const struct shm_reach *reach,
@@ -241,7 +252,8 @@ enum reach_verdict shm_board_judge(const struct shm_board *board, const struct s
     if (!copy_qp(board, reach->number, &qp, grant)) {
         return REACH_UNKNOWN_QP;
     }
-    copy_region(board, reach->key, &region);
+    grant->extent = copy_region(board, reach->key, &region);
+    grant->bytes = region.bytes;
     const enum reach_verdict verdict = reach_judge(&qp, &reach->source, &region, &reach->access);
     if (verdict == REACH_ALLOWED) {
         grant->memory = reach_memory(&region, reach->access.address);

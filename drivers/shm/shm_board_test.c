@@ -580,12 +580,12 @@ static void test_a_range_that_wraps(void **state)
 
 /* -- Entries that change meanwhile --------------------------------------------------------------*/
 
-/* The board begins here in its first page: then the entry 100 of the regions and the entry 125 of
+/* The board begins here in its first page: then the entry 83 of the regions and the entry 125 of
  * the queue pairs lie across the ends of pages. */
 enum {
     PAGE = 4096,
     BOARD_OFFSET = 16,
-    REGION_ACROSS = 100,
+    REGION_ACROSS = 83,
     QP_ACROSS = 125,
 };
 

@@ -130,6 +130,7 @@ static void hang_up(struct shm_port *port, struct shm_link *link)
     link->link.lost = true;
     unwatch_and_close(port, link->socket);
     user_process_close(&link->process);
+    shm_views_close(link);
     link->socket = -1;
     munmap(link->ring, sizeof(*link->ring));
     link->ring = NULL;
@@ -212,6 +213,7 @@ void shm_port_close(struct shm_port *port)
         shm_inbound_close(port, port->inbound_count - 1);
     }
     free(port->inbound);
+    shm_extents_close(port);
     descriptor_close(port->listener);
     descriptor_close(port->epoll);
     descriptor_close(port->board_fd);
@@ -546,41 +548,55 @@ static void serve_caller(struct shm_port *port, struct shm_caller *caller)
 
 /* -- The connection's further life --------------------------------------------------------------*/
 
-/* Reads doorbells and drops them; false: the other side is gone. */
-static bool drain(int socket)
+/* A message of the one who fills a ring: doorbells are dropped. */
+static void serve_message(struct shm_port *port, const struct shm_inbound *inbound,
+                          const struct shm_ask *message, ssize_t bytes)
 {
-    char bytes[16];
+    if (bytes == (ssize_t)sizeof(*message) && shm_mark_fits(&message->mark, sizeof(*message))) {
+        shm_extent_asked(port, inbound, message->key);
+    }
+}
+
+/* Reads what has come; false: the other side is gone. */
+static bool drain(struct shm_port *port, const struct shm_inbound *inbound)
+{
+    struct shm_ask message;
     for (;;) {
-        const ssize_t count = system_recv(socket, bytes, sizeof(bytes), MSG_DONTWAIT);
+        const ssize_t count = system_recv(inbound->socket, &message, sizeof(message), MSG_DONTWAIT);
         if (count == 0) {
             return false;
         }
         if (count < 0) {
             return errno == EAGAIN || errno == EINTR;
         }
+        serve_message(port, inbound, &message, count);
     }
 }
 
 static void serve_inbound(struct shm_port *port, struct shm_inbound *inbound)
 {
     CHECK(inbound->watch == SHM_WATCH_INBOUND && !inbound->hung_up);
-    if (!drain(inbound->socket)) {
+    if (!drain(port, inbound)) {
         /* Packets that the peer sent before it went are still delivered. */
         inbound->hung_up = true;
         system_epoll_change(port->epoll, EPOLL_CTL_DEL, inbound->socket, NULL);
     }
 }
 
+/* The peer's board comes first; its memory follows if we ask for it. */
 static void serve_link(struct shm_port *port, struct shm_link *link)
 {
     CHECK(!link->link.lost && link->ring != NULL);
-    struct shm_mark mark;
+    struct shm_offer message;
+    const struct shm_mark *mark = &message.mark;
     int fd = -1;
     uint32_t fds = 1;
-    const ssize_t received = local_receive(link->socket, &mark, sizeof(mark), &fd, &fds);
-    if (received == (ssize_t)sizeof(mark) && shm_mark_fits(&mark, sizeof(mark)) && fds == 1 &&
+    const ssize_t received = local_receive(link->socket, &message, sizeof(message), &fd, &fds);
+    if (received == (ssize_t)sizeof(*mark) && shm_mark_fits(mark, sizeof(*mark)) && fds == 1 &&
         link->board == NULL) {
         link->board = shm_memory_map(fd, sizeof(struct shm_board), PROT_READ);
+    } else if (received == (ssize_t)sizeof(message) && shm_mark_fits(mark, sizeof(message))) {
+        shm_view_offered(link, &message, fds == 1 ? fd : -1);
     } else if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) {
         shm_link_lose(port, link);
     }

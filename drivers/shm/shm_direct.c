@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "drivers/shm/shm_internal.h"
+#include "drivers/system/guard.h"
 #include "drivers/system/system.h"
 #include "drivers/system/user.h"
 
@@ -158,10 +159,10 @@ static void begin_window(const struct thread *thread, struct shm_link *link)
  * call: a process that sees this thread stopped in that call takes the window for closed
  * (shm_window.c). So after a look-up another window is opened, and all is judged again. */
 static bool open_window(struct shm_port *port, struct shm_link *link, const struct thread *thread,
-                        const struct nic_departure *departure, uint32_t right, uint64_t *memory)
+                        const struct nic_departure *departure, uint32_t right,
+                        struct shm_grant *grant)
 {
     const struct shm_reach reach = reach_of(link, departure, right);
-    struct shm_grant grant = {0};
     enum reach_verdict verdict;
     bool looked_up = false, again;
     if (!find_memory(link, thread)) {
@@ -173,15 +174,14 @@ static bool open_window(struct shm_port *port, struct shm_link *link, const stru
             port->direct.no_owner++;
             return false;
         }
-        verdict = shm_board_judge(link->board, &reach, &grant);
+        verdict = shm_board_judge(link->board, &reach, grant);
         again = false;
-        if (verdict == REACH_ALLOWED && UNLIKELY(qp_agreed(departure->qp) != grant.state)) {
+        if (verdict == REACH_ALLOWED && UNLIKELY(qp_agreed(departure->qp) != grant->state)) {
             verdict = REACH_OTHER_PSN;
-            again = !looked_up && look_up_awaited(thread, link, departure, &grant);
+            again = !looked_up && look_up_awaited(thread, link, departure, grant);
             looked_up = true;
         }
     } while (again);
-    *memory = grant.memory;
     INVARIANTS(CHECK(verdict < COUNT_OF(port->direct.refused)));
     port->direct.refused[verdict] += verdict != REACH_ALLOWED;
     return verdict == REACH_ALLOWED;
@@ -225,6 +225,21 @@ static bool all_moved(struct shm_link *link, ssize_t moved, uint32_t bytes)
     return moved == (ssize_t)bytes;
 }
 
+/* -- Through memory that is mapped (shm_view.c) -------------------------------------------------*/
+
+/* `here`: the first of the bytes, ours or the peer's. */
+static bool copy_here(uint8_t *here, const struct segment *segments, uint32_t count, bool write)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *local = (uint8_t *)(uintptr_t)segments[i].address;
+        if (!guard_copy(write ? here : local, write ? local : here, segments[i].bytes)) {
+            return false;
+        }
+        here += segments[i].bytes;
+    }
+    return true;
+}
+
 /* -- Writing ------------------------------------------------------------------------------------*/
 
 /* The last bytes are a piece of their own, so that they land last. */
@@ -257,20 +272,31 @@ static ssize_t copy_out(const struct thread *thread, const struct shm_link *link
     return syscall(SYS_pwritev, link->process.memory, local, (long)pieces, (long)memory, 0L);
 }
 
+static bool write_there(const struct thread *thread, struct shm_link *link,
+                        const struct nic_departure *departure, uint64_t memory)
+{
+    return all_moved(link, copy_out(thread, link, departure, memory), departure->payload_bytes);
+}
+
 bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_departure *departure)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
-    uint64_t memory;
+    struct shm_grant grant = {0};
     if (departure->payload_bytes == 0 ||
         !within_reach(link, departure->segments, departure->segment_count)) {
         return false;
     }
     const struct thread *thread = own_thread(port);
-    const bool opened = open_window(port, link, thread, departure, ACCESS_REMOTE_WRITE, &memory);
-    const bool written = opened && all_moved(link, copy_out(thread, link, departure, memory),
-                                             departure->payload_bytes);
+    const bool opened = open_window(port, link, thread, departure, ACCESS_REMOTE_WRITE, &grant);
+    uint8_t *here = opened ? shm_view_at(link, &grant, departure->payload_bytes, true) : NULL;
+    const bool written = here != NULL
+                             ? copy_here(here, departure->segments, departure->segment_count, true)
+                             : opened && write_there(thread, link, departure, grant.memory);
     close_window(link);
     count(port, opened, written);
+    if (written && here == NULL) {
+        shm_view_charge(link, &grant, departure->direct.key, departure->payload_bytes);
+    }
     if (written) {
         shm_link_note_placed(port, link, departure);
     }
@@ -279,25 +305,36 @@ bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_d
 
 /* -- Reading ------------------------------------------------------------------------------------*/
 
+static bool read_there(const struct thread *thread, struct shm_link *link,
+                       const struct segment *segments, uint32_t segment_count, uint64_t memory,
+                       uint32_t bytes)
+{
+    struct iovec local[NIC_SEGMENT_MAX];
+    to_iovecs(segments, segment_count, local);
+    return all_moved(link, copy_in(thread, link, local, segment_count, memory, bytes), bytes);
+}
+
 bool shm_link_fetch(struct shm_port *port, struct link *base, const struct nic_departure *departure,
                     const struct segment *segments, uint32_t segment_count)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
     const uint32_t bytes = departure->direct.bytes;
-    struct iovec local[NIC_SEGMENT_MAX];
-    uint64_t memory;
+    struct shm_grant grant = {0};
     if (bytes == 0 || !within_reach(link, segments, segment_count)) {
         return false;
     }
-    to_iovecs(segments, segment_count, local);
     const struct thread *thread = own_thread(port);
-    const bool opened = open_window(port, link, thread, departure, ACCESS_REMOTE_READ, &memory);
-    const bool read =
-        opened &&
-        all_moved(link, copy_in(thread, link, local, segment_count, memory, bytes), bytes) &&
-        shm_board_is_owned(link->board);
+    const bool opened = open_window(port, link, thread, departure, ACCESS_REMOTE_READ, &grant);
+    uint8_t *here = opened ? shm_view_at(link, &grant, bytes, false) : NULL;
+    const bool copied = here != NULL ? copy_here(here, segments, segment_count, false)
+                                     : opened && read_there(thread, link, segments, segment_count,
+                                                            grant.memory, bytes);
+    const bool read = copied && shm_board_is_owned(link->board);
     close_window(link);
     count(port, opened, read);
+    if (read && here == NULL) {
+        shm_view_charge(link, &grant, departure->direct.key, bytes);
+    }
     if (read) {
         shm_link_note_placed(port, link, departure);
     }

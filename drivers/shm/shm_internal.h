@@ -39,6 +39,7 @@ struct shm_link {
     struct list dirty;             /* In port->dirty: written since the last flush, ... */
     bool unplaced;                 /* ... and not placed records alone. */
     bool direct_refused;           /* The kernel does not let us reach the peer's memory. */
+    struct shm_views *views;       /* shm_view.c: memory of the peer; NULL: none is used. */
     bool revived;                  /* It was lost, and looked for again. */
     bool udp_too;                  /* Queue pairs of ours reach the peer over UDP as well. */
 };
@@ -69,6 +70,20 @@ struct shm_caller {
     struct list node; /* In port->callers. */
 };
 
+/* Memory of this process that peers can map (shm_extent.c). */
+#define SHM_EXTENTS 64
+struct shm_extent {
+    uint64_t number;
+    uint64_t start, bytes; /* Addresses of this process. */
+    uint64_t offset;       /* The place of `start` in the file. */
+    dev_t device;
+    ino_t inode;
+    int fd;
+    uint32_t regions; /* With its number on the board. */
+    bool exchanged;   /* The memory was private; it becomes so again. */
+    bool offered;     /* A peer may map it. */
+};
+
 struct shm_port {
     struct gid self;
     int slot; /* LOCAL_NO_SLOT: the address is ours alone. */
@@ -94,6 +109,13 @@ struct shm_port {
     uint32_t states; /* The newest number of a queue pair's publication on the board. */
     struct shm_direct_counters direct;
     struct shm_counters counters;
+    bool lends;      /* Peers may map memory. */
+    uint32_t wanted; /* The key of a region for whose private memory a peer has asked; 0: none. */
+    uint32_t extent_count;
+    uint64_t extent_numbers; /* Given out so far. */
+    uint64_t exchanged_bytes;
+    struct shm_extent extents[SHM_EXTENTS];
+    struct shm_extent_counters extent;
 };
 
 /* shm_connect.c */
@@ -112,6 +134,8 @@ void shm_link_note_placed(struct shm_port *port, struct shm_link *link,
 
 /* shm_board.c */
 void shm_board_init(struct shm_board *board);
+/* The entry of that key, which is not 0; NULL: none. */
+struct shm_board_region *shm_board_region(struct shm_board *board, uint32_t key);
 bool shm_board_is_owned(const struct shm_board *board);
 
 /* An access to memory that a packet is about to make. */
@@ -125,8 +149,10 @@ struct shm_reach {
 /* An access that a board allows. Addresses are those of the board's process. */
 struct shm_grant {
     uint64_t memory;
-    uint32_t state; /* The number of the queue pair's publication that allows it. */
-    uint32_t place; /* On the board. */
+    uint64_t extent; /* The number of the extent that has it; 0: none. */
+    uint64_t bytes;  /* The region's size. */
+    uint32_t state;  /* The number of the queue pair's publication that allows it. */
+    uint32_t place;  /* On the board. */
 };
 
 /* Judges the access by nic/reach.h and the board, as if the queue pair expected the packet's PSN. A
@@ -136,6 +162,22 @@ MUST_USE enum reach_verdict shm_board_judge(const struct shm_board *board,
                                             const struct shm_reach *reach, struct shm_grant *grant);
 /* The address at which the queue pair says what it awaits (qp_awaited); 0: it has left. */
 uint64_t shm_board_awaited(const struct shm_board *board, const struct shm_grant *grant);
+
+/* shm_extent.c: a peer asks for the memory of a region; the entry leaves its extent; the end. */
+void shm_extent_asked(struct shm_port *port, const struct shm_inbound *inbound, uint32_t key);
+void shm_extent_leave(struct shm_port *port, struct shm_board_region *entry);
+void shm_extents_close(struct shm_port *port);
+
+/* shm_view.c: where bytes of the peer, which a board granted, are mapped here; NULL: nowhere. */
+uint8_t *shm_view_at(const struct shm_link *link, const struct shm_grant *grant, uint32_t bytes,
+                     bool write);
+/* Such an access has gone through the kernel: when that has cost enough, the peer is asked. */
+void shm_view_charge(struct shm_link *link, const struct shm_grant *grant, uint32_t key,
+                     uint32_t bytes);
+/* The peer's answer. `fd` stays the caller's. */
+void shm_view_offered(struct shm_link *link, const struct shm_offer *offer, int fd);
+/* All that is mapped goes, and what is known of costs. */
+void shm_views_close(struct shm_link *link);
 
 /* shm_window.c: an entry has been taken off the board. */
 void shm_note_withdrawal(struct shm_port *port);

@@ -21,7 +21,7 @@
 #define SHM_MAGIC UINT64_C(0x4d485343494e4f4e) /* "NONICSHM" */
 /* Grows with every change of this file that another build would misread. Rings were of layout 3
  * when their number still stood in the magic; they had no number of their own. */
-#define SHM_LAYOUT       7u
+#define SHM_LAYOUT       8u
 #define SHM_SLOTS        1024u
 #define SHM_DATA_BYTES   (1u << 20)
 #define SHM_INLINE_BYTES 52
@@ -96,8 +96,9 @@ struct shm_board_region {
     _Atomic uint32_t access; /* ACCESS_REMOTE_WRITE and ACCESS_REMOTE_READ, as granted. */
     _Atomic uint64_t domain; /* The number of its protection domain, which tells nothing else. */
     _Atomic uint64_t start, bytes, memory;
+    _Atomic uint64_t extent; /* The number of the extent that has all of the memory; 0: none. */
 };
-_Static_assert(sizeof(struct shm_board_region) == 40, "the size is part of the layout");
+_Static_assert(sizeof(struct shm_board_region) == 48, "the size is part of the layout");
 
 /* A queue pair of RC, in RTR or RTS, that grants remote writes or reads to one peer. Written and
  * read like a region. */
@@ -147,6 +148,22 @@ struct shm_hello {
     struct gid source;
     int32_t slot; /* The caller's own; LOCAL_NO_SLOT: it has its address alone. */
     uint32_t reserved;
+};
+
+/* Later messages. A peer that has connected asks for the memory behind a key of the board.
+ * Doorbells are shorter. */
+struct shm_ask {
+    struct shm_mark mark;
+    uint32_t key;
+    uint32_t reserved;
+};
+
+/* The answer, with the descriptor of a file: `bytes` from `offset` on are what the answering
+ * process has at the address `start`. With 0 bytes and no descriptor: the extent is gone. */
+struct shm_offer {
+    struct shm_mark mark;
+    uint64_t extent; /* As on the board. A number never comes again. */
+    uint64_t start, bytes, offset;
 };
 
 #endif

@@ -191,6 +191,46 @@ MUST_USE enum shm_wait shm_port_look_closely(struct shm_port *port, uint64_t wit
  * the process number of one such peer that was not given up before, or 0. */
 pid_t shm_port_give_up(struct shm_port *port, uint64_t withdrawal);
 
+/* -- Memory that peers map (shm_extent.c) -------------------------------------------------------*/
+
+/* Reasons why a region's memory is not for peers to map: they reach it through the kernel. */
+enum shm_refusal {
+    SHM_REFUSED_NOT,
+    SHM_REFUSED_KIND,    /* Neither shared by a file that can be had, nor ordinary memory. */
+    SHM_REFUSED_THREADS, /* Private memory, into which other threads, or the kernel, may write. */
+    SHM_REFUSED_PEER,    /* The kernel would not let every process of our user reach it. */
+    SHM_REFUSED_BUSY,    /* A peer did not come out of it. */
+    SHM_REFUSED_LIMIT,   /* No memory, or too much of it. */
+    SHM_REFUSALS,
+};
+
+struct shm_extent_counters {
+    uint64_t shared;    /* Extents of memory that was shared already, */
+    uint64_t exchanged; /* ... of private memory, whose pages were exchanged, */
+    uint64_t returned;  /* ... and exchanged back. */
+    uint64_t offered;   /* Descriptors that were sent to peers. */
+    uint64_t refused[SHM_REFUSALS];
+};
+const struct shm_extent_counters *shm_port_extents(const struct shm_port *port);
+
+/* False, as at first: peers map nothing. */
+void shm_port_set_lending(struct shm_port *port, bool lends);
+
+/* The key of a region whose private memory a peer would map; 0: none. */
+uint32_t shm_port_wanted(const struct shm_port *port);
+
+/* Makes the memory of the region for peers to map. `alone`: the caller is the only thread that can
+ * write into private memory (backing.h). A refusal is counted. */
+void shm_port_lend(struct shm_port *port, uint32_t key, bool alone);
+
+/* Is private memory exchanged? */
+bool shm_port_has_lent(const struct shm_port *port);
+
+/* Gives private memory back its own pages, if it was exchanged and overlaps [start, start + bytes).
+ * `idle`: only if no region uses it any more. The caller is the only thread that can write there.
+ * False: not all, because a peer does not come out of it, or there is no memory. */
+MUST_USE bool shm_port_take_back(struct shm_port *port, uint64_t start, uint64_t bytes, bool idle);
+
 /* The calling thread, which lives as long as the process, stands for it: before that, and after
  * shm_port_disown (by the same thread) or its end, peers do not reach into memory. */
 void shm_port_own(struct shm_port *port);

@@ -254,6 +254,8 @@ WRAP(int, -1, setsockopt, (int fd, int level, int name, const void *value, sockl
      (fd, level, name, value, bytes))
 WRAP(int, -1, stat64, (const char *path, void *status), (path, status))
 WRAP(int, -1, statfs64, (const char *path, void *status), (path, status))
+WRAP(int, -1, fstatfs64, (int fd, void *status), (fd, status))
+WRAP(int, -1, fallocate64, (int fd, int mode, off_t offset, off_t bytes), (fd, mode, offset, bytes))
 WRAP(char *, NULL, strdup, (const char *text), (text))
 WRAP(int, -1, system_accept, (int listener), (listener))
 WRAP(int, -1, system_bind, (int fd, const void *name, socklen_t bytes), (fd, name, bytes))

@@ -7,7 +7,7 @@
 _nonic_options() {
     case "$1" in
     run) echo --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
-        --fault=fault --strict --check --odd --stats --help ;;
+        --fault=fault --strict --check --odd --map-memory=auto,now,never --stats --help ;;
     repeat) echo --seed=number --seeds=word --until-failure --fails-if=word --jobs=number --until=word \
         --without=jitter,hold,ties --shrink --holds=word -o=directory --output=directory --memory --every-call --tick=number \
         --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
