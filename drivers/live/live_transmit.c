@@ -106,9 +106,12 @@ void live_transmit_mad(struct live *live, const struct nic_av *av, const uint8_t
 static bool place(struct live *live, struct link *link, const struct nic_departure *departure)
 {
     const struct nic_direct *direct = &departure->direct;
-    if (!departure->alone || direct->kind != NIC_DIRECT_WRITE ||
-        !habit_places(&live->habit, departure->more_sends, direct->message_bytes) ||
-        !shm_link_place(live->shm, link, departure)) {
+    if (!departure->alone || direct->kind != NIC_DIRECT_WRITE) {
+        return false;
+    }
+    const bool places = habit_places(&live->habit, departure->more_sends, direct->message_bytes);
+    const bool pays = places || direct->message_bytes >= HABIT_MAPPED_BYTES;
+    if (!pays || !shm_link_place(live->shm, link, departure, !places)) {
         return false;
     }
     habit_note_direct(&live->habit);
@@ -133,13 +136,14 @@ static bool fetch(struct live *live, struct link *link, const struct nic_departu
         return false;
     }
     habit_note_read(&live->habit, direct->bytes);
-    if (!departure->alone || !worth_fetching(live, link, departure)) {
+    const bool fetches = departure->alone && worth_fetching(live, link, departure);
+    if (!fetches && !(departure->alone && shm_link_maps(link))) {
         return false;
     }
     struct segment segments[NIC_SEGMENT_MAX];
     uint32_t count;
     if (!nic_read_target(departure, segments, &count) ||
-        !shm_link_fetch(live->shm, link, departure, segments, count)) {
+        !shm_link_fetch(live->shm, link, departure, segments, count, !fetches)) {
         return false;
     }
     habit_note_direct(&live->habit);

@@ -278,7 +278,8 @@ static bool write_there(const struct thread *thread, struct shm_link *link,
     return all_moved(link, copy_out(thread, link, departure, memory), departure->payload_bytes);
 }
 
-bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_departure *departure)
+bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_departure *departure,
+                    bool mapped)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
     struct shm_grant grant = {0};
@@ -289,13 +290,15 @@ bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_d
     const struct thread *thread = own_thread(port);
     const bool opened = open_window(port, link, thread, departure, ACCESS_REMOTE_WRITE, &grant);
     uint8_t *here = opened ? shm_view_at(link, &grant, departure->payload_bytes, true) : NULL;
+    const bool reached = opened && (here != NULL || !mapped);
     const bool written = here != NULL
                              ? copy_here(here, departure->segments, departure->segment_count, true)
-                             : opened && write_there(thread, link, departure, grant.memory);
+                             : reached && write_there(thread, link, departure, grant.memory);
     close_window(link);
-    count(port, opened, written);
-    if (written && here == NULL) {
-        shm_view_charge(link, &grant, departure->direct.key, departure->payload_bytes);
+    count(port, reached, written);
+    if (opened && here == NULL) {
+        shm_view_charge(link, &grant, departure->direct.key,
+                        reached ? departure->payload_bytes : departure->direct.message_bytes);
     }
     if (written) {
         shm_link_note_placed(port, link, departure);
@@ -315,7 +318,7 @@ static bool read_there(const struct thread *thread, struct shm_link *link,
 }
 
 bool shm_link_fetch(struct shm_port *port, struct link *base, const struct nic_departure *departure,
-                    const struct segment *segments, uint32_t segment_count)
+                    const struct segment *segments, uint32_t segment_count, bool mapped)
 {
     struct shm_link *link = CONTAINER_OF(base, struct shm_link, link);
     const uint32_t bytes = departure->direct.bytes;
@@ -326,12 +329,13 @@ bool shm_link_fetch(struct shm_port *port, struct link *base, const struct nic_d
     const struct thread *thread = own_thread(port);
     const bool opened = open_window(port, link, thread, departure, ACCESS_REMOTE_READ, &grant);
     uint8_t *here = opened ? shm_view_at(link, &grant, bytes, false) : NULL;
+    const bool reached = opened && (here != NULL || !mapped);
     const bool copied = here != NULL ? copy_here(here, segments, segment_count, false)
-                                     : opened && read_there(thread, link, segments, segment_count,
-                                                            grant.memory, bytes);
+                                     : reached && read_there(thread, link, segments, segment_count,
+                                                             grant.memory, bytes);
     const bool read = copied && shm_board_is_owned(link->board);
     close_window(link);
-    count(port, opened, read);
+    count(port, reached, read);
     if (read && here == NULL) {
         shm_view_charge(link, &grant, departure->direct.key, bytes);
     }

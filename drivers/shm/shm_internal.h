@@ -40,6 +40,7 @@ struct shm_link {
     bool unplaced;                 /* ... and not placed records alone. */
     bool direct_refused;           /* The kernel does not let us reach the peer's memory. */
     struct shm_views *views;       /* shm_view.c: memory of the peer; NULL: none is used. */
+    uint32_t mapped;               /* Views. */
     bool revived;                  /* It was lost, and looked for again. */
     bool udp_too;                  /* Queue pairs of ours reach the peer over UDP as well. */
 };

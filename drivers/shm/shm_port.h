@@ -111,17 +111,22 @@ MUST_USE bool shm_link_transmit_raw(struct shm_port *port, struct link *link,
                                     struct inet_variant variant, const uint8_t *bytes,
                                     uint32_t count);
 
+/* Is memory of the peer mapped here? */
+bool shm_link_maps(const struct link *link);
+
 /* Writes the payload of an RDMA WRITE packet into the peer's memory from here, and leaves a record
- * that says so. False: not possible, or not allowed; nothing happened. The caller makes sure that
- * everything this queue pair sent before has been executed (departure->alone). */
+ * that says so. `mapped`: only if that memory is mapped here, so that it takes no system call; if it
+ * is not, it may be soon.
+ * False: not possible, or not allowed; nothing happened. The caller makes sure that everything this
+ * queue pair sent before has been executed (departure->alone). */
 MUST_USE bool shm_link_place(struct shm_port *port, struct link *link,
-                             const struct nic_departure *departure);
+                             const struct nic_departure *departure, bool mapped);
 
 /* Reads the bytes that an RDMA READ request asks for from the peer's memory into `segments`, and
  * leaves a record that says so. Otherwise like shm_link_place. */
 MUST_USE bool shm_link_fetch(struct shm_port *port, struct link *link,
                              const struct nic_departure *departure, const struct segment *segments,
-                             uint32_t segment_count);
+                             uint32_t segment_count, bool mapped);
 
 /* Accesses that were done directly, and the reasons why packets went instead. */
 struct shm_direct_counters {

@@ -74,6 +74,11 @@ uint8_t *shm_view_at(const struct shm_link *link, const struct shm_grant *grant,
     return view->here + (grant->memory - view->start);
 }
 
+bool shm_link_maps(const struct link *base)
+{
+    return CONTAINER_OF_CONST(base, struct shm_link, link)->mapped > 0;
+}
+
 /* -- Asking -------------------------------------------------------------------------------------*/
 
 static void ask(const struct shm_link *link, uint32_t key)
@@ -125,10 +130,11 @@ void shm_view_charge(struct shm_link *link, const struct shm_grant *grant, uint3
 
 /* -- Being answered -----------------------------------------------------------------------------*/
 
-static void close_view(struct shm_view *view)
+static void close_view(struct shm_link *link, struct shm_view *view)
 {
     if (view->extent != 0) {
         syscall(SYS_munmap, view->here, view->bytes);
+        link->mapped--;
     }
     *view = (struct shm_view){0};
 }
@@ -155,12 +161,13 @@ static bool makes_sense(const struct shm_offer *offer, int fd)
            offer->bytes <= (uint64_t)file.st_size - offer->offset;
 }
 
-static struct shm_view *place_for(struct shm_views *views)
+static struct shm_view *place_for(struct shm_link *link)
 {
+    struct shm_views *views = link->views;
     struct shm_view *view = find(views, 0);
     if (view == NULL) {
         view = &views->view[views->next++ % VIEWS];
-        close_view(view);
+        close_view(link, view);
     }
     return view;
 }
@@ -170,7 +177,7 @@ void shm_view_offered(struct shm_link *link, const struct shm_offer *offer, int 
     struct shm_view *known =
         link->views == NULL || offer->extent == 0 ? NULL : find(link->views, offer->extent);
     if (known != NULL && offer->bytes == 0) {
-        close_view(known);
+        close_view(link, known);
     }
     /* Nobody has asked, or it was asked for twice. */
     if (link->views == NULL || known != NULL || !makes_sense(offer, fd)) {
@@ -180,18 +187,19 @@ void shm_view_offered(struct shm_link *link, const struct shm_offer *offer, int 
     const bool writable = here != NULL;
     here = writable ? here : map(offer, fd, PROT_READ);
     if (here != NULL) {
-        *place_for(link->views) = (struct shm_view){.extent = offer->extent,
-                                                    .start = offer->start,
-                                                    .bytes = offer->bytes,
-                                                    .here = here,
-                                                    .writable = writable};
+        *place_for(link) = (struct shm_view){.extent = offer->extent,
+                                             .start = offer->start,
+                                             .bytes = offer->bytes,
+                                             .here = here,
+                                             .writable = writable};
+        link->mapped++;
     }
 }
 
 void shm_views_close(struct shm_link *link)
 {
     for (uint32_t i = 0; link->views != NULL && i < VIEWS; i++) {
-        close_view(&link->views->view[i]);
+        close_view(link, &link->views->view[i]);
     }
     free(link->views);
     link->views = NULL;
