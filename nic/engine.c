@@ -247,6 +247,11 @@ void engine_on_placed(struct qp *qp, struct instant now)
     TELL(qp, rc_on_placed(qp, now), block_on_placed(qp, now), NEVER, NEVER);
 }
 
+void engine_wait_to_place(struct qp *qp)
+{
+    TELL(qp, rc_wait_to_place(qp), NOTHING, NEVER, NEVER);
+}
+
 /* -- Time ---------------------------------------------------------------------------------------*/
 
 static struct instant protocol_deadline(const struct qp *qp)

@@ -89,6 +89,7 @@ bool engine_read_target(const struct nic_departure *departure, struct segment *s
                         uint32_t *count);
 void engine_on_fetched(struct qp *qp, struct instant now);
 void engine_on_placed(struct qp *qp, struct instant now);
+void engine_wait_to_place(struct qp *qp);
 
 /* -- Time ---------------------------------------------------------------------------------------*/
 

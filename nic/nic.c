@@ -173,6 +173,11 @@ void nic_on_placed(const struct nic_departure *departure, struct instant now)
     INVARIANTS(qp_check_duties(departure->qp));
 }
 
+void nic_wait_to_place(struct qp *qp)
+{
+    engine_wait_to_place(qp);
+}
+
 /* -- Time ---------------------------------------------------------------------------------------*/
 
 struct instant nic_deadline(const struct nic *nic)

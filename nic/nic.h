@@ -347,6 +347,11 @@ void nic_on_fetched(const struct nic_departure *departure, struct instant now);
  * belongs, and no acknowledgement will come. */
 void nic_on_placed(const struct nic_departure *departure, struct instant now);
 
+/* The world can place WRITEs of this queue pair, which speaks RC: those of several packets become
+ * `alone`, since they wait for the acknowledgements of all before them. One that is not placed ends
+ * that. */
+void nic_wait_to_place(struct qp *qp);
+
 /* -- Time ---------------------------------------------------------------------------------------
  * Whenever anything above was done, and when the deadline has come:
  *

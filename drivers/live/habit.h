@@ -60,6 +60,8 @@
 /* With memory that is mapped here, a WRITE from this size on is faster than by the ring, which
  * copies twice, however many are under way. */
 #define HABIT_MAPPED_BYTES 2048
+/* From this size on a WRITE even waits until it can be done so. */
+#define HABIT_MAPPED_WAITS_BYTES 65536
 /* A READ that is fetched takes one copy. A READ that is answered by packets takes two, and so does
  * each READ behind it until no request is in flight. From this size on, it takes less time to wait
  * for that. */

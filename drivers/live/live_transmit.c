@@ -103,10 +103,23 @@ void live_transmit_mad(struct live *live, const struct nic_av *av, const uint8_t
 
 /* -- The fast way -------------------------------------------------------------------------------*/
 
+/* Large WRITEs wait until they can be placed: a stream of them would go by the ring for ever, since
+ * there is always one in flight. */
+static void wait_to_place(const struct link *link, const struct nic_departure *departure)
+{
+    if (departure->direct.message_bytes >= HABIT_MAPPED_WAITS_BYTES && shm_link_maps(link)) {
+        nic_wait_to_place(departure->qp);
+    }
+}
+
 static bool place(struct live *live, struct link *link, const struct nic_departure *departure)
 {
     const struct nic_direct *direct = &departure->direct;
-    if (!departure->alone || direct->kind != NIC_DIRECT_WRITE) {
+    if (direct->kind != NIC_DIRECT_WRITE) {
+        return false;
+    }
+    if (!departure->alone) {
+        wait_to_place(link, departure);
         return false;
     }
     const bool places = habit_places(&live->habit, departure->more_sends, direct->message_bytes);
@@ -115,6 +128,7 @@ static bool place(struct live *live, struct link *link, const struct nic_departu
         return false;
     }
     habit_note_direct(&live->habit);
+    wait_to_place(link, departure);
     return true;
 }
 

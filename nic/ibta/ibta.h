@@ -135,6 +135,7 @@ bool rc_read_target(const struct nic_departure *departure, struct segment *segme
                     uint32_t *count);
 void rc_on_fetched(struct qp *qp, struct instant now);
 void rc_on_placed(struct qp *qp, struct instant now);
+void rc_wait_to_place(struct qp *qp);
 
 /* -- unreliable.c */
 void uc_start_receiving(struct qp *qp);

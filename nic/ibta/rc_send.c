@@ -306,6 +306,11 @@ void rc_on_fetched(struct qp *qp, struct instant now)
     rc_go_on(qp);
 }
 
+void rc_wait_to_place(struct qp *qp)
+{
+    rc_requester_wait_to_place(&qp->out.rc);
+}
+
 void rc_on_placed(struct qp *qp, struct instant now)
 {
     rc_requester_on_placed(&qp->out.rc, &qp->sends, now);

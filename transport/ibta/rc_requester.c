@@ -25,7 +25,7 @@ void rc_requester_init(struct rc_requester *requester, const struct rc_requester
         .rnr_limit = config->rnr_limit,
         .rnr_left = config->rnr_limit,
         .reads_max = config->reads_max,
-        .timeout_code = config->timeout_code,
+        .timeout_code = config->timeout_code & 31u,
         .mtu_bytes = config->mtu_bytes,
         .window_max = config->window_bytes,
         .window = config->window_bytes,
@@ -42,7 +42,7 @@ static void change_timeout(struct rc_requester *requester, uint8_t timeout_code)
         requester->retry_at =
             instant_after(rc_requester_waits_since(requester), ack_timeout_ns(timeout_code));
     }
-    requester->timeout_code = timeout_code;
+    requester->timeout_code = timeout_code & 31u;
 }
 
 void rc_requester_retune(struct rc_requester *requester, const struct rc_requester_config *config)
@@ -68,11 +68,19 @@ struct rc_standing rc_requester_standing(const struct rc_requester *requester)
 }
 
 /* The world fetched the last READ (rc_requester_on_fetched), and can do so again when nothing else
- * is in flight: its policy says from how many bytes on that is worth waiting for. */
+ * is in flight: its policy says from how many bytes on that is worth waiting for. It says itself
+ * when it can place WRITEs. */
 static bool waits_until_alone(const struct rc_requester *requester, const struct work *work)
 {
-    return requester->reads_wait && work->kind == WORK_READ &&
-           work->bytes >= requester->policy->read_waits_bytes;
+    return (requester->reads_wait && work->kind == WORK_READ &&
+            work->bytes >= requester->policy->read_waits_bytes) ||
+           (requester->writes_wait && work->kind == WORK_WRITE &&
+            work->bytes > requester->mtu_bytes);
+}
+
+void rc_requester_wait_to_place(struct rc_requester *requester)
+{
+    requester->writes_wait = true;
 }
 
 /* Some packet in flight is to be answered. */
@@ -272,6 +280,9 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
     };
     if (out->alone && work->kind == WORK_READ) {
         requester->reads_wait = false; /* Unless it is fetched, too. */
+    }
+    if (out->alone && work->kind == WORK_WRITE) {
+        requester->writes_wait = false; /* Likewise. */
     }
     if (work->packets == 0) {
         queue->next++;

@@ -50,7 +50,8 @@ struct rc_requester {
     uint8_t retry_limit, retries_left;
     uint8_t rnr_limit, rnr_left;
     uint8_t reads_max, reads_out; /* READ requests and atomics without their last response. */
-    uint8_t timeout_code;
+    uint8_t timeout_code : 5;
+    bool writes_wait : 1; /* WRITEs of several packets, likewise (rc_requester_wait_to_place). */
     uint32_t mtu_bytes;
     uint32_t window_max; /* Bytes in flight the path can hold; 0: no limit. */
     /* The bytes that we allow in flight now: halved by a loss, grown by progress; 0: no limit. */
@@ -170,6 +171,10 @@ void rc_requester_on_fetched(struct rc_requester *requester, struct send_queue *
                              struct instant now);
 void rc_requester_on_placed(struct rc_requester *requester, struct send_queue *queue,
                             struct instant now);
+
+/* WRITEs of several packets wait for an idle queue pair from now on, since the world can place them
+ * then; one that it did not place ends that. */
+void rc_requester_wait_to_place(struct rc_requester *requester);
 
 /* The oldest request with packets in flight; NULL if there is none. */
 struct work *rc_requester_oldest(const struct rc_requester *requester,

@@ -772,6 +772,37 @@ static void test_reads_wait_to_be_fetched(void **state)
     end(bench);
 }
 
+/* The world says that it can place WRITEs: one of several packets waits for what is in flight,
+ * others do not, and one that was not placed ends that. */
+static void test_writes_wait_to_be_placed(void **state)
+{
+    (void)state;
+    struct bench *bench = begin(usual());
+    post(bench, WORK_SEND, 8, 0);
+    expect(bench, ROCE_SEND_ONLY, 0xfffffe);
+    rc_requester_wait_to_place(&bench->requester);
+    post(bench, WORK_WRITE, MTU, 0);
+    post(bench, WORK_SEND, 8, 0);
+    post(bench, WORK_WRITE, 2 * MTU, 0);
+    expect(bench, ROCE_WRITE_ONLY, 0xffffff);
+    expect(bench, ROCE_SEND_ONLY, 0);
+    assert_true(bench->out.ack_request);
+    assert_false(pull(bench));
+    assert_int_equal(ack(bench, 0).verdict, RC_PROGRESS);
+    expect(bench, ROCE_WRITE_FIRST, 1);
+    assert_true(bench->out.alone);
+    rc_requester_on_placed(&bench->requester, &bench->queue, bench->now);
+    rc_requester_wait_to_place(&bench->requester);
+    expect(bench, ROCE_WRITE_LAST, 2); /* It has begun. */
+    assert_true(bench->out.alone);
+    post(bench, WORK_SEND, 8, 0);
+    post(bench, WORK_WRITE, 2 * MTU, 0);
+    expect(bench, ROCE_SEND_ONLY, 3);
+    expect(bench, ROCE_WRITE_FIRST, 4);
+    assert_false(bench->out.alone);
+    end(bench);
+}
+
 static void test_short_reads_do_not_wait(void **state)
 {
     (void)state;
@@ -1061,6 +1092,7 @@ int main(void)
         cmocka_unit_test(test_fetched_reads),
         cmocka_unit_test(test_placed_writes),
         cmocka_unit_test(test_reads_wait_to_be_fetched),
+        cmocka_unit_test(test_writes_wait_to_be_placed),
         cmocka_unit_test(test_short_reads_do_not_wait),
         cmocka_unit_test(test_acknowledgement_before_local_work),
         cmocka_unit_test(test_pieces_of_a_large_read),
