@@ -765,8 +765,9 @@ static void expect_counted(struct way *way, uint32_t right, const uint64_t *coun
         .segments = {{(uintptr_t)local, sizeof(local), false}},
     };
     const uint64_t before = *counter;
-    const bool done = read ? shm_link_fetch(way->port, way->link, &departure, departure.segments, 1, false)
-                           : shm_link_place(way->port, way->link, &departure, false);
+    const bool done =
+        read ? shm_link_fetch(way->port, way->link, &departure, departure.segments, 1, false)
+             : shm_link_place(way->port, way->link, &departure, false);
     assert_int_equal(done, counter == &counters->done);
     assert_int_equal(*counter, before + 1);
 }

@@ -115,10 +115,9 @@ MUST_USE bool shm_link_transmit_raw(struct shm_port *port, struct link *link,
 bool shm_link_maps(const struct link *link);
 
 /* Writes the payload of an RDMA WRITE packet into the peer's memory from here, and leaves a record
- * that says so. `mapped`: only if that memory is mapped here, so that it takes no system call; if it
- * is not, it may be soon.
- * False: not possible, or not allowed; nothing happened. The caller makes sure that everything this
- * queue pair sent before has been executed (departure->alone). */
+ * that says so. `mapped`: only if that memory is mapped here, so that it takes no system call; if
+ * it is not, it may be soon. False: not possible, or not allowed; nothing happened. The caller
+ * makes sure that everything this queue pair sent before has been executed (departure->alone). */
 MUST_USE bool shm_link_place(struct shm_port *port, struct link *link,
                              const struct nic_departure *departure, bool mapped);
 
