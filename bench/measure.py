@@ -70,10 +70,12 @@ def perftest_row(output):
     return [float(x) for x in rows[-1]]
 
 
-def perftest(wire, tool, *options, fault=None):
+def perftest(wire, tool, *options, fault=None, mapped=None):
+    """`mapped`: when memory is mapped (--map-memory); None: nobody says so."""
     port = free_port()
     faults = [] if fault is None else ['--fault', fault]
-    args = [nonic(), 'run', '--wire', wire, *faults, '--', tool, '-F', '-p', port, *options]
+    maps = [] if mapped is None else ['--map-memory', mapped]
+    args = [nonic(), 'run', '--wire', wire, *faults, *maps, '--', tool, '-F', '-p', port, *options]
     output = two(args, [*args, '127.0.0.1'], port)
     return perftest_row(output)
 
@@ -322,6 +324,18 @@ ROWS = [
        lambda s=size, n=count: ucx('posix,cma,self', 'ucp_get', s, n)[1], 'UCX shared memory, get', None)
       for text, size, count in (('8 B', 8, 100000), ('4 KB', 4096, 100000), ('64 KB', 65536, 20000),
                                 ('1 MB', MB, 5000))],
+    # Their target's program sleeps from its registration on, so that only there its memory can be mapped.
+    *[(f'{text} read latency, shm, passive target, mapped', 'us',
+       lambda s=size, n=count: perftest('shm', 'ib_read_lat', '-s', str(s), '-n', str(n), mapped='now')[4],
+       lambda s=size, n=count: ucx('posix,cma,self', 'ucp_get', s, n)[1], 'UCX shared memory, get', ('<=', bound))
+      for text, size, count, bound in (('8 B', 8, 100000, 8), ('4 KB', 4096, 100000, 4), ('64 KB', 65536, 20000, 1.5),
+                                       ('1 MB', MB, 5000, 1.2))],
+    *[(f'1 MB {what} bandwidth, shm, mapped', 'GB/s',
+       lambda w=what: perftest('shm', f'ib_{w}_bw', '-s', str(MB), '-n', '8000', mapped='now')[3] * MB / 1e9,
+       lambda: raw('memcpy-mapped'), 'one memcpy to mapped memory', ('>=', 0.9)) for what in ('read', 'write')],
+    ('8 B write latency, shm, mapped', 'us',
+     lambda: perftest('shm', 'ib_write_lat', '-s', '8', '-n', '100000', mapped='now')[4],
+     lambda: perftest('shm', 'ib_write_lat', '-s', '8', '-n', '100000', mapped='never')[4], 'by the kernel', ('<=', 0.7)),
     ('1 MB read bandwidth, shm', 'GB/s',
      lambda: perftest('shm', 'ib_read_bw', '-s', str(MB), '-n', '8000')[3] * MB / 1e9,
      lambda: raw('memcpy'), 'memcpy through a ring', ('>=', 0.7)),

@@ -4,6 +4,7 @@
  *
  * Usage: raw MODE. Two processes run, pinned to processors 0 and 1, for a second. Prints a number:
  *   memcpy         GB/s: a copy in, a copy out, through a ring
+ *   memcpy-mapped  GB/s: one copy of 1 MB into memory that both have mapped
  *   vm-write       microseconds of a process_vm_writev of 8 bytes
  *   udp-segmented  GB/s: segmented calls, whose receiver looks at nothing
  *   udp-placed     the same; the receiver copies what came to where it belongs, which only the
@@ -92,6 +93,21 @@ static double memcpy_producer(void)
         }
     }
     return (double)(i * PIECE) / (now() - began) / 1e9;
+}
+
+/* -- One copy into memory that both have mapped -------------------------------------------------*/
+
+static double memcpy_mapped(void)
+{
+    const double began = now();
+    uint64_t count = 0;
+    while (now() - began < SECONDS) {
+        for (int k = 0; k < 16; k++, count++) {
+            memcpy(shared->ring, memory, MESSAGE);
+            atomic_store_explicit(&shared->filled, count, memory_order_release);
+        }
+    }
+    return (double)(count * MESSAGE) / (now() - began) / 1e9;
 }
 
 /* -- process_vm_writev of 8 bytes ---------------------------------------------------------------*/
@@ -236,6 +252,8 @@ int main(int argc, char **argv)
     double result = -1;
     if (strcmp(mode, "memcpy") == 0) {
         result = memcpy_producer();
+    } else if (strcmp(mode, "memcpy-mapped") == 0) {
+        result = memcpy_mapped();
     } else if (strcmp(mode, "vm-write") == 0) {
         result = vm_write(child);
     } else if (strcmp(mode, "udp-segmented") == 0 || strcmp(mode, "udp-placed") == 0) {
@@ -256,8 +274,8 @@ int main(int argc, char **argv)
     waitpid(child, NULL, 0);
     if (result < 0) {
         fprintf(stderr,
-                "usage: raw memcpy|vm-write|udp-segmented|udp-placed|udp-unsummed|udp-single|"
-                "udp-pingpong|udp-blocking\n");
+                "usage: raw memcpy|memcpy-mapped|vm-write|udp-segmented|udp-placed|udp-unsummed|"
+                "udp-single|udp-pingpong|udp-blocking\n");
         return 2;
     }
     printf("%.3f\n", result);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "drivers/live/live.h"
 #include "drivers/taken.h"
@@ -40,6 +41,18 @@ static const char *direct_text(void)
     const long scope = number_in("/proc/sys/kernel/yama/ptrace_scope");
     return scope > 0 ? "not possible: kernel.yama.ptrace_scope is not 0; all goes through the ring"
                      : "possible: a peer's WRITE or READ needs no work of the program it is for";
+}
+
+/* Memory that peers map (docs/decisions/0061); drivers/system/backing.c asks the same. */
+static const char *mapping_text(void)
+{
+    struct stat descriptors;
+    if (stat("/proc/self/fd", &descriptors) != 0 || descriptors.st_size == 0) {
+        return "shared memory (MAP_SHARED) alone: nobody can tell whether others write into "
+               "private "
+               "memory (before Linux 6.2)";
+    }
+    return "shared memory (MAP_SHARED), and private memory of programs with one thread";
 }
 
 /* Empty: the entry's address is gone. */
@@ -143,6 +156,7 @@ static void print_text(struct live *live)
                                          : "off (--wire udp), or not to be had");
     if (ports.shm) {
         printf("            direct access %s\n", direct_text());
+        printf("            mapped when that pays: %s\n", mapping_text());
     }
 }
 
