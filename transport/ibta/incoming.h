@@ -24,11 +24,10 @@ enum incoming_kind {
 };
 
 struct incoming {
-    uint32_t mtu_bytes;
-    uint8_t kind;         /* enum incoming_kind; NONE between messages. */
-    uint32_t received;    /* Bytes of the SEND so far. */
-    uint32_t write_total; /* Bytes of the WRITE, as its RETH announced. */
-    uint32_t write_left;  /* Those still to come. */
+    uint16_t mtu_bytes;
+    uint8_t kind;        /* enum incoming_kind; NONE between messages. */
+    uint32_t received;   /* Bytes of the message so far. */
+    uint32_t write_left; /* Bytes of the WRITE still to come. */
     uint32_t write_key;
     uint64_t write_address; /* Where the next byte of the WRITE goes. */
 };

@@ -19,7 +19,7 @@ void rc_responder_init(struct rc_responder *responder, struct psn expected, uint
         .expected = expected,
         .moved = expected,
         .dropped = expected,
-        .incoming = {.mtu_bytes = mtu_bytes},
+        .incoming = {.mtu_bytes = (uint16_t)mtu_bytes},
         .resources = resources,
         .resource_mask = (uint8_t)(rc_resource_entries(resource_limit) - 1),
         .resource_limit = (uint8_t)resource_limit,

@@ -120,7 +120,7 @@ static struct roce_packet packet_of(const struct work *work, const struct piece 
 static enum incoming_verdict take(const struct work *work, uint32_t mtu, uint32_t wrong,
                                   void (*spoil)(struct roce_packet *))
 {
-    struct incoming incoming = {.mtu_bytes = mtu};
+    struct incoming incoming = {.mtu_bytes = (uint16_t)mtu};
     const uint32_t packets = packets_of(work->bytes, mtu);
     for (uint32_t i = 0; i < packets; i++) {
         const struct piece piece = work_piece(work, i, mtu);

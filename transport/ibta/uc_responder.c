@@ -5,7 +5,7 @@ void uc_responder_init(struct uc_responder *responder, struct psn expected, uint
 {
     *responder = (struct uc_responder){
         .expected = expected,
-        .incoming = {.mtu_bytes = mtu_bytes},
+        .incoming = {.mtu_bytes = (uint16_t)mtu_bytes},
     };
 }
 
