@@ -31,12 +31,24 @@ static struct rc_resource *resource_at(const struct rc_responder *responder, uin
     return &responder->resources[position & responder->resource_mask];
 }
 
+/* The position of the oldest entry, and that of the first one that may be due; `end` if there is
+ * none. */
+static uint32_t oldest_at(const struct rc_responder *responder)
+{
+    return responder->end - responder->kept;
+}
+
+static uint32_t due_from(const struct rc_responder *responder)
+{
+    return responder->end - responder->due_within;
+}
+
 /* The kept READ or atomic whose PSNs include `psn`, and its position; NULL if none. The search
  * begins with the newest, which mostly is the one. */
 static struct rc_resource *find_resource(const struct rc_responder *responder, struct psn psn,
                                          uint32_t *position)
 {
-    for (uint32_t at = responder->newest; at != responder->oldest; at--) {
+    for (uint32_t at = responder->end; at != oldest_at(responder); at--) {
         struct rc_resource *resource = resource_at(responder, at - 1);
         const uint32_t index = psn_count(resource->first, psn);
         if (index < PSN_HALF) {
@@ -88,7 +100,7 @@ static enum rc_verdict judge_duplicate(const struct rc_responder *responder,
 /* The oldest PSN that its requester cannot know to be answered. */
 static struct psn oldest_in_flight(const struct rc_responder *responder)
 {
-    for (uint32_t at = responder->first_due; at != responder->newest; at++) {
+    for (uint32_t at = due_from(responder); at != responder->end; at++) {
         const struct rc_resource *resource = resource_at(responder, at);
         if (!resource->answered) {
             return next_response_psn(resource);
@@ -125,9 +137,8 @@ static enum rc_verdict judge_in_order(const struct rc_responder *responder,
     }
     /* The ring keeps answered entries for duplicates: only those never answered are in the way. One
      * that is being replayed is not: a requester that asks for more has all of it by now. */
-    const bool full = responder->newest - responder->oldest == responder->resource_limit;
-    if (full &&
-        (responder->resource_limit == 0 || !resource_at(responder, responder->oldest)->answered)) {
+    if (responder->kept == responder->resource_limit &&
+        (responder->kept == 0 || !resource_at(responder, oldest_at(responder))->answered)) {
         return RC_VERDICT_NO_RESOURCES;
     }
     return RC_VERDICT_EXECUTE;
@@ -267,28 +278,35 @@ void rc_responder_on_moved(struct rc_responder *responder, struct psn psn, bool 
 /* An entry is done: those after it may have been so before. */
 static void skip_done(struct rc_responder *responder)
 {
-    while (responder->first_due != responder->newest &&
-           resource_at(responder, responder->first_due)->state == RC_RESOURCE_DONE) {
-        responder->first_due++;
+    while (responder->due_within != 0 &&
+           resource_at(responder, due_from(responder))->state == RC_RESOURCE_DONE) {
+        responder->due_within--;
+    }
+}
+
+static void forget_oldest(struct rc_responder *responder)
+{
+    responder->kept--;
+    if (responder->due_within > responder->kept) {
+        responder->due_within = responder->kept;
     }
 }
 
 static void drop_oldest(struct rc_responder *responder)
 {
-    const struct rc_resource *oldest = resource_at(responder, responder->oldest);
+    const struct rc_resource *oldest = resource_at(responder, oldest_at(responder));
     CHECK(oldest->answered);
     if (oldest->state != RC_RESOURCE_DONE) {
         responder->due--;
     }
-    responder->first_due += responder->first_due == responder->oldest;
-    responder->oldest++;
+    forget_oldest(responder);
 }
 
 void rc_responder_move(struct rc_responder *responder, uint32_t room, struct rc_resource *resources)
 {
     const uint32_t mask = rc_resource_entries(room) - 1;
     CHECK(room >= responder->resource_limit && room <= RC_RESOURCES_MAX);
-    for (uint32_t at = responder->oldest; at != responder->newest; at++) {
+    for (uint32_t at = oldest_at(responder); at != responder->end; at++) {
         resources[at & mask] = *resource_at(responder, at);
     }
     responder->resources = resources;
@@ -297,7 +315,7 @@ void rc_responder_move(struct rc_responder *responder, uint32_t room, struct rc_
 
 bool rc_responder_may_limit(const struct rc_responder *responder, uint32_t limit)
 {
-    for (uint32_t at = responder->oldest; responder->newest - at > limit; at++) {
+    for (uint32_t at = oldest_at(responder); responder->end - at > limit; at++) {
         if (!resource_at(responder, at)->answered) {
             return false;
         }
@@ -309,7 +327,7 @@ void rc_responder_set_limit(struct rc_responder *responder, uint32_t limit)
 {
     CHECK(rc_responder_may_limit(responder, limit));
     CHECK(rc_resource_entries(limit) <= responder->resource_mask + 1u);
-    while (responder->newest - responder->oldest > limit) {
+    while (responder->kept > limit) {
         drop_oldest(responder);
     }
     responder->resource_limit = (uint8_t)limit;
@@ -318,12 +336,14 @@ void rc_responder_set_limit(struct rc_responder *responder, uint32_t limit)
 static struct rc_resource *add_resource(struct rc_responder *responder,
                                         const struct roce_packet *packet)
 {
-    if (responder->newest - responder->oldest == responder->resource_limit) {
+    if (responder->kept == responder->resource_limit) {
         drop_oldest(responder);
     }
-    struct rc_resource *resource = resource_at(responder, responder->newest);
-    responder->newest++;
+    struct rc_resource *resource = resource_at(responder, responder->end);
+    responder->end++;
+    responder->kept++;
     responder->due++;
+    responder->due_within++;
     *resource = (struct rc_resource){
         .first = psn_of(packet->psn),
         .packets = 1,
@@ -336,17 +356,16 @@ static struct rc_resource *add_resource(struct rc_responder *responder,
 
 /* Forgets entries that lie half of all PSNs behind the next expected PSN: their duplicates would be
  * taken for new requests. */
-static void forget_oldest(struct rc_responder *responder, uint32_t packets)
+static void forget_ancient(struct rc_responder *responder, uint32_t packets)
 {
-    while (responder->oldest != responder->newest) {
-        const struct rc_resource *oldest = resource_at(responder, responder->oldest);
+    while (responder->kept != 0) {
+        const struct rc_resource *oldest = resource_at(responder, oldest_at(responder));
         const struct psn end = psn_after(oldest->first, oldest->packets);
         if (oldest->state != RC_RESOURCE_DONE ||
             psn_count(end, responder->expected) + packets < PSN_HALF) {
             return;
         }
-        responder->first_due += responder->first_due == responder->oldest;
-        responder->oldest++;
+        forget_oldest(responder);
     }
 }
 
@@ -355,7 +374,7 @@ static struct rc_resource *accept_read(struct rc_responder *responder,
 {
     CHECK(psn_equal(psn_of(packet->psn), responder->expected));
     const uint32_t packets = packets_of(packet->reth.bytes, responder->incoming.mtu_bytes);
-    forget_oldest(responder, packets);
+    forget_ancient(responder, packets);
     struct rc_resource *resource = add_resource(responder, packet);
     resource->packets = packets;
     resource->until = packets;
@@ -440,8 +459,8 @@ void rc_responder_replay_response(struct rc_responder *responder, const struct r
     if (resource->state == RC_RESOURCE_WAITING) {
         return; /* It is answered for the first time yet. */
     }
-    if ((int32_t)(position - responder->first_due) < 0) {
-        responder->first_due = position;
+    if (responder->end - position > responder->due_within) {
+        responder->due_within = (uint8_t)(responder->end - position);
     }
     if (resource->state == RC_RESOURCE_DONE) {
         responder->due++;
@@ -486,7 +505,7 @@ void rc_responder_pass_over(struct rc_responder *responder, struct psn psn)
 /* A refused request, and those behind it, get no other answer: the NAK would wait for that. */
 static void drop_responses(struct rc_responder *responder, struct psn psn)
 {
-    for (uint32_t at = responder->oldest; at != responder->newest; at++) {
+    for (uint32_t at = oldest_at(responder); at != responder->end; at++) {
         struct rc_resource *resource = resource_at(responder, at);
         if (resource->state != RC_RESOURCE_DONE &&
             psn_before_end(psn, next_response_psn(resource), resource->until - resource->sent)) {
@@ -518,7 +537,7 @@ static struct rc_resource *first_due(const struct rc_responder *responder)
     if (responder->due == 0) {
         return NULL;
     }
-    for (uint32_t at = responder->first_due; at != responder->newest; at++) {
+    for (uint32_t at = due_from(responder); at != responder->end; at++) {
         struct rc_resource *resource = resource_at(responder, at);
         if (resource->state != RC_RESOURCE_DONE) {
             return resource;

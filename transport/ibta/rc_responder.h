@@ -92,10 +92,11 @@ struct rc_responder {
     struct psn dropped;
     struct incoming incoming;
     struct rc_resource *resources;
-    uint8_t resource_limit;  /* max_dest_rd_atomic. */
-    uint8_t due;             /* Entries READY or WAITING. */
-    uint32_t oldest, newest; /* Free-running: entries [oldest, newest) are kept. */
-    uint32_t first_due;      /* All entries before it are DONE. */
+    uint8_t resource_limit; /* max_dest_rd_atomic. */
+    uint8_t kept;           /* Entries that are kept: those before `end`. */
+    uint8_t due;            /* Entries READY or WAITING. */
+    uint8_t due_within; /* The number of entries before `end` that may be due: others are DONE. */
+    uint32_t end;       /* Free-running: one past the newest entry. */
 };
 
 struct rc_reply {

@@ -31,11 +31,11 @@ static void check_resources(const struct rc_responder *responder)
 {
     uint32_t due = 0;
     const struct rc_resource *before = NULL;
-    for (uint32_t at = responder->oldest; at != responder->newest; at++) {
+    for (uint32_t at = responder->end - responder->kept; at != responder->end; at++) {
         const struct rc_resource *resource = resource_at(responder, at);
         check_resource(responder, resource);
         due += resource->state != RC_RESOURCE_DONE;
-        CHECK(resource->state == RC_RESOURCE_DONE || (int32_t)(at - responder->first_due) >= 0);
+        CHECK(resource->state == RC_RESOURCE_DONE || responder->end - at <= responder->due_within);
         /* In the order of their PSNs, and none twice: find_resource relies on it. */
         CHECK(before == NULL || psn_count(before->first, resource->first) >= before->packets);
         before = resource;
@@ -45,8 +45,8 @@ static void check_resources(const struct rc_responder *responder)
 
 void rc_responder_check(const struct rc_responder *responder)
 {
-    CHECK(responder->newest - responder->oldest <= responder->resource_limit);
-    CHECK(responder->first_due - responder->oldest <= responder->newest - responder->oldest);
+    CHECK(responder->kept <= responder->resource_limit);
+    CHECK(responder->due_within <= responder->kept);
     CHECK(responder->pending <= RC_REPLY_NAK);
     CHECK(psn_distance(responder->moved, responder->expected) >= 0);
     CHECK((responder->msn & ~ROCE_24_BITS) == 0);
