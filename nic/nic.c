@@ -31,6 +31,7 @@ size_t nic_bytes(const struct nic_limits *limits)
 struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memory)
 {
     CHECK(limits->sges <= NIC_SGE_MAX);
+    CHECK(limits->inline_bytes <= UINT16_MAX);
     CHECK(limits->qps <= 1u << 20);
     CHECK(limits->xrc_srqs <= 1u << 20);
     CHECK(limits->reads_per_qp <= NIC_READS_MAX);

@@ -62,8 +62,8 @@ struct nic_limits {
     uint32_t xrc_srqs; /* Shared receive queues with a number; at most 2^20. */
     uint32_t regions;  /* Memory regions and windows together. */
     uint32_t sends_per_qp, receives_per_qp, receives_per_srq;
-    uint32_t sges; /* Per request; at most NIC_SGE_MAX. */
-    uint32_t inline_bytes;
+    uint32_t sges;         /* Per request; at most NIC_SGE_MAX. */
+    uint32_t inline_bytes; /* Per request; at most UINT16_MAX. */
     uint32_t reads_per_qp; /* Initiator depth and responder resources. */
     uint32_t reads;        /* Responder resources of all queue pairs; 0: reads_per_qp for each. */
     uint32_t cq_entries;

@@ -47,10 +47,10 @@ static enum status judge_send(const struct qp *qp, const struct send_request *re
     const bool inlined = request->flags & WORK_INLINE;
     if (inlined) {
         if (work_kind_in(work_kinds(WORK_BRINGS_DATA), request->kind) ||
-            bytes > qp->capacity.inline_bytes) {
+            bytes > qp->sends.inline_max) {
             return STATUS_INVALID;
         }
-    } else if (request->sge_count > qp->capacity.send_sges) {
+    } else if (request->sge_count > qp->sends.sge_max) {
         return STATUS_INVALID;
     }
     if (bytes > MESSAGE_BYTES_MAX) {
@@ -88,8 +88,8 @@ static void copy_inline(struct work *work, const struct send_request *request)
 static void copy_details(const struct qp *qp, struct work *work, const struct send_request *request)
 {
     if (qp->type == QP_UD) {
-        struct nic_av *av = (struct nic_av *)(void *)((uint8_t *)(work + 1) + qp->sends.tail_bytes -
-                                                      sizeof(struct nic_av));
+        struct nic_av *av =
+            (struct nic_av *)(void *)((uint8_t *)work + qp->sends.slot_bytes - sizeof(*av));
         *av = *request->av;
         work->datagram.av = av;
         work->datagram.qpn = request->destination_qpn & ROCE_24_BITS;

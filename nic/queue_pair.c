@@ -88,15 +88,21 @@ static uint32_t draw_qpn(struct nic *nic)
 
 static void lay_out(struct qp *qp, const struct qp_request *request, uint8_t *at)
 {
-    const struct qp_capacity *capacity = &qp->capacity;
-    const uint32_t tail = send_tail_bytes(request->type, capacity);
+    struct qp_capacity capacity = request->capacity;
+    grant(&capacity);
+    const uint32_t tail = send_tail_bytes(request->type, &capacity);
     const bool shared = request->srq != NULL || request->type == QP_XRC_TARGET;
-    const uint32_t receives = shared ? 0 : capacity->receives;
+    if (shared) { /* It has no receives of its own, whatever the program asked for. */
+        capacity.receives = 0;
+        capacity.receive_sges = 0;
+    }
     at += line_aligned(sizeof(struct qp));
-    send_queue_init(&qp->sends, capacity->sends, tail, at);
-    at += line_aligned(send_queue_bytes(capacity->sends, tail));
-    receive_queue_init(&qp->receives, receives, capacity->receive_sges, at);
-    at += line_aligned(receive_queue_bytes(receives, capacity->receive_sges));
+    send_queue_init(&qp->sends, capacity.sends, tail, at);
+    qp->sends.sge_max = (uint8_t)capacity.send_sges;
+    qp->sends.inline_max = (uint16_t)capacity.inline_bytes;
+    at += line_aligned(send_queue_bytes(capacity.sends, tail));
+    receive_queue_init(&qp->receives, capacity.receives, capacity.receive_sges, at);
+    at += line_aligned(receive_queue_bytes(capacity.receives, capacity.receive_sges));
     if (shared) {
         qp->taken = (struct receive *)(void *)at;
     }
@@ -142,8 +148,6 @@ enum status qp_create(struct nic *nic, const struct qp_request *request, void *m
     qp->srq = request->srq;
     qp->signal_all = request->signal_all;
     qp->context = request->context;
-    qp->capacity = request->capacity;
-    grant(&qp->capacity);
     list_init(&qp->node);
     list_init(&qp->event_link);
     lay_out(qp, request, memory);
@@ -299,9 +303,15 @@ uint32_t qp_agreed(const struct qp *qp)
     return qp->attributes.agreed;
 }
 
-const struct qp_capacity *qp_capacity_of(const struct qp *qp)
+struct qp_capacity qp_capacity_of(const struct qp *qp)
 {
-    return &qp->capacity;
+    return (struct qp_capacity){
+        .sends = qp->sends.limit,
+        .receives = qp->receives.limit,
+        .send_sges = qp->sends.sge_max,
+        .receive_sges = qp->receives.sge_max,
+        .inline_bytes = qp->sends.inline_max,
+    };
 }
 
 bool qp_signals_all(const struct qp *qp)

@@ -164,7 +164,8 @@ bool qp_awaits(const uint8_t bytes[QP_AWAITED_BYTES], uint32_t psn);
  * state of that queue pair it looked at (not 0). The note is gone once a program modifies `qp`. */
 void qp_note_agreed(struct qp *qp, uint32_t state);
 uint32_t qp_agreed(const struct qp *qp);
-const struct qp_capacity *qp_capacity_of(const struct qp *qp);
+/* The capacity that was granted; of receives none if they come from a shared queue. */
+struct qp_capacity qp_capacity_of(const struct qp *qp);
 bool qp_signals_all(const struct qp *qp);
 
 /* The condition of a reliable connection, for people to read. 0: not known, or no limit. */

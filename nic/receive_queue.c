@@ -18,18 +18,17 @@ size_t receive_queue_bytes(uint32_t limit, uint32_t sge_max)
 
 void receive_queue_init(struct receive_queue *queue, uint32_t limit, uint32_t sge_max, void *memory)
 {
-    *queue = (struct receive_queue){0};
+    CHECK(sge_max <= NIC_SGE_MAX);
+    *queue = (struct receive_queue){.sge_max = (uint8_t)sge_max};
     if (limit == 0) {
         return;
     }
     CHECK(memory != NULL);
     CHECK(limit <= 1u << 31);
-    CHECK(sge_max <= NIC_SGE_MAX);
     queue->slots = memory;
     queue->slot_bytes = (uint32_t)slot_bytes(sge_max);
     queue->mask = (uint32_t)(power_of_two(limit) - 1);
     queue->limit = limit;
-    queue->sge_max = (uint8_t)sge_max;
 }
 
 enum status receive_queue_post(struct receive_queue *queue, uint64_t wr_id, const struct sge *sges,

@@ -37,8 +37,7 @@ struct receive_queue {
 
 /* Memory for `limit` receives of `sge_max` SGEs each; 0 if `limit` is. */
 size_t receive_queue_bytes(uint32_t limit, uint32_t sge_max);
-/* `memory` is 64-byte aligned. `sge_max` is at most NIC_SGE_MAX, unless `limit` is 0: a queue pair
- * with a shared receive queue has none of its own. */
+/* `memory` is 64-byte aligned; not used if `limit` is 0. `sge_max` is at most NIC_SGE_MAX. */
 void receive_queue_init(struct receive_queue *queue, uint32_t limit, uint32_t sge_max,
                         void *memory);
 

@@ -116,7 +116,6 @@ struct qp {
     uint16_t mtu_bytes;
 
     /* Completing. */
-    struct qp_capacity capacity;
     uint32_t epoch;      /* Counts resets: a memory move begun before one is void. */
     uint32_t send_epoch; /* Counts flushes of sends: one voids moves of responses. */
     uint32_t ready_at;   /* Its position in nic.ready. */
@@ -157,7 +156,7 @@ struct qp {
 };
 
 #define QP_HOT_BYTES 384
-_Static_assert(offsetof(struct qp, capacity) == 64, "what posting needs is a cache line");
+_Static_assert(offsetof(struct qp, epoch) == 64, "what posting needs is a cache line");
 _Static_assert(sizeof(struct qp) <= 512, "with its requests a connection is less than 1 KB");
 _Static_assert(offsetof(struct qp, attributes) + offsetof(struct qp_attributes, port) <=
                    QP_HOT_BYTES + 64,

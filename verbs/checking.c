@@ -266,7 +266,7 @@ void checking_qp_made(const struct verbs_qp *qp, bool signal_all)
     const struct checker_qp_request request = {
         .qpn = ibv->qp_num,
         .type = qp_type_of(qp->core),
-        .capacity = *qp_capacity_of(qp->core),
+        .capacity = qp_capacity_of(qp->core),
         .signal_all = signal_all,
         .send_cq = number_of(ibv->send_cq),
         .receive_cq = number_of(ibv->recv_cq),

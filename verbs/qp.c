@@ -107,18 +107,18 @@ static struct qp_request request_of(const struct ingredients *from, enum qp_type
 }
 
 /* The capacity that programs are told. */
-static struct ibv_qp_cap granted(const struct qp *core, bool has_srq)
+static struct ibv_qp_cap granted(const struct qp *core)
 {
-    const struct qp_capacity *capacity = qp_capacity_of(core);
+    const struct qp_capacity capacity = qp_capacity_of(core);
     if (qp_type_of(core) == QP_XRC_TARGET) {
         return (struct ibv_qp_cap){0};
     }
     return (struct ibv_qp_cap){
-        .max_send_wr = capacity->sends,
-        .max_recv_wr = has_srq ? 0 : capacity->receives,
-        .max_send_sge = capacity->send_sges,
-        .max_recv_sge = has_srq ? 0 : capacity->receive_sges,
-        .max_inline_data = capacity->inline_bytes,
+        .max_send_wr = capacity.sends,
+        .max_recv_wr = capacity.receives,
+        .max_send_sge = capacity.send_sges,
+        .max_recv_sge = capacity.receive_sges,
+        .max_inline_data = capacity.inline_bytes,
     };
 }
 
@@ -216,7 +216,7 @@ static struct verbs_qp *create(struct ingredients *from)
         return fail(reason);
     }
     qp_fill_public(shown, &used, qp);
-    programs->cap = granted(qp->core, used.srq != NULL);
+    programs->cap = granted(qp->core);
     initialised(&programs->cap, sizeof(programs->cap));
     if (is_checked()) {
         checking_qp_made(qp, used.sq_sig_all != 0);
@@ -541,7 +541,7 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
     qp_query(qp->core, &attributes);
     live_unlock(live);
     from_core(&attributes, attr);
-    attr->cap = granted(qp->core, ibv->srq != NULL);
+    attr->cap = granted(qp->core);
     ibv->state = attr->qp_state;
     *init = (struct ibv_qp_init_attr){
         .qp_context = ibv->qp_context,

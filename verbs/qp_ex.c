@@ -498,9 +498,10 @@ int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends)
     }
     builder->offered = send_ops;
     builder->max = sends;
-    INVARIANTS(CHECK(sends == qp_capacity_of(qp->core)->sends));
-    builder->sges_each = qp_capacity_of(qp->core)->send_sges;
-    builder->bytes_each = qp_capacity_of(qp->core)->inline_bytes;
+    const struct qp_capacity capacity = qp_capacity_of(qp->core);
+    INVARIANTS(CHECK(sends == capacity.sends));
+    builder->sges_each = capacity.send_sges;
+    builder->bytes_each = capacity.inline_bytes;
     builder->drafts = calloc(sends, sizeof(*builder->drafts));
     builder->sges = calloc((size_t)sends * builder->sges_each + 1, sizeof(*builder->sges));
     builder->bytes = calloc((size_t)sends * builder->bytes_each + 1, 1);

@@ -24,6 +24,5 @@ void send_queue_init(struct send_queue *queue, uint32_t limit, uint32_t tail_byt
         .slot_bytes = slot_bytes(tail_bytes),
         .mask = (uint32_t)(power_of_two(limit) - 1),
         .limit = limit,
-        .tail_bytes = tail_bytes,
     };
 }

@@ -192,11 +192,13 @@ struct send_queue {
     uint8_t *slots;
     uint32_t slot_bytes;
     uint32_t mask;
-    uint32_t limit;      /* The program's max_send_wr. */
-    uint32_t tail_bytes; /* Room behind struct work: for SGEs or inline bytes. */
-    uint32_t head;       /* Oldest not completed. */
-    uint32_t next;       /* Being transmitted. */
-    uint32_t tail;       /* First free. */
+    uint32_t limit; /* The program's max_send_wr. */
+    /* Kept for its owner: what the program may put behind struct work. */
+    uint16_t inline_max;
+    uint8_t sge_max;
+    uint32_t head; /* Oldest not completed. */
+    uint32_t next; /* Being transmitted. */
+    uint32_t tail; /* First free. */
     /* nic/slots.c alone uses it: behind the newest request whose completion the program polled. */
     uint32_t polled;
 };
