@@ -65,7 +65,7 @@ struct nic_account nic_account_of(const struct qp *qp)
         account.sent = cq_account_of(qp->send_cq);
     }
     if (account.has_receives) {
-        const struct receive_queue *queue = qp->srq == NULL ? &qp->receives : &qp->srq->queue;
+        const struct receive_queue *queue = qp_receives(qp);
         account.receives = receive_queue_count(queue);
         account.receives_used = queue->head;
         account.received = cq_account_of(qp->receive_cq);

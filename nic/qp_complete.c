@@ -142,12 +142,12 @@ static void flush_receive(struct qp *qp, uint64_t wr_id)
 
 void qp_flush_receives(struct qp *qp)
 {
-    if (qp->current != NULL && qp->current == qp->taken) {
+    if (qp_holds_shared(qp)) {
         flush_receive(qp, qp->current->wr_id);
     }
     qp->current = NULL;
     const struct receive *receive;
-    while ((receive = receive_queue_first(&qp->receives)) != NULL) {
+    while (!qp->shares && (receive = receive_queue_first(&qp->receives)) != NULL) {
         flush_receive(qp, receive->wr_id);
         receive_queue_drop(&qp->receives);
     }
@@ -163,7 +163,7 @@ void qp_enter_error(struct qp *qp)
     qp_flush_sends(qp);
     qp_flush_receives(qp);
     qp_forget_congestion(qp);
-    if (qp->srq != NULL && qp->type != QP_XRC_TARGET) {
+    if (qp->shares && qp->type != QP_XRC_TARGET) {
         qp_raise(qp, NIC_EVENT_LAST_WQE_REACHED);
     }
 }

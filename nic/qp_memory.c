@@ -41,14 +41,15 @@ enum gather_verdict receive_gather(const struct qp *qp, const struct receive *re
                                    uint32_t offset, uint32_t bytes, struct segment *segments,
                                    uint32_t *count)
 {
-    const struct pd *pd = qp->srq == NULL ? qp->pd : qp->srq->pd;
+    const struct pd *pd = qp_srq(qp) == NULL ? qp->pd : qp->shared.srq->pd;
     return gather(qp, pd, receive->sges, receive->sge_count, offset, bytes, ACCESS_LOCAL_WRITE,
                   segments, count);
 }
 
 const struct receive *qp_take_shared(struct qp *qp, struct receive *copy)
 {
-    struct receive_queue *queue = &qp->srq->queue;
+    struct srq *srq = qp->shared.srq;
+    struct receive_queue *queue = &srq->queue;
     const struct receive *shared = receive_queue_first(queue);
     if (shared == NULL) {
         return NULL;
@@ -57,31 +58,31 @@ const struct receive *qp_take_shared(struct qp *qp, struct receive *copy)
     __builtin_memcpy(copy, shared, sizeof(*shared) + shared->sge_count * sizeof(struct sge));
     receive_queue_drop(queue);
     receive_queue_look_ahead(queue);
-    if (qp->srq->limit_armed != 0 && receive_queue_count(queue) < qp->srq->limit_armed) {
-        qp->srq->limit_armed = 0;
-        if (qp->srq->events == 0) {
-            list_append(&qp->nic->srqs_with_events, &qp->srq->event_link);
+    if (srq->limit_armed != 0 && receive_queue_count(queue) < srq->limit_armed) {
+        srq->limit_armed = 0;
+        if (srq->events == 0) {
+            list_append(&qp->nic->srqs_with_events, &srq->event_link);
         }
-        qp->srq->events |= 1u << NIC_EVENT_SRQ_LIMIT_REACHED;
+        srq->events |= 1u << NIC_EVENT_SRQ_LIMIT_REACHED;
     }
     return copy;
 }
 
 const struct receive *qp_take_receive(struct qp *qp)
 {
-    if (qp->srq == NULL) {
+    if (!qp->shares) {
         qp->current = receive_queue_first(&qp->receives);
         receive_queue_look_ahead(&qp->receives);
         return qp->current;
     }
-    qp->current = qp_take_shared(qp, qp->taken);
+    qp->current = qp_take_shared(qp, qp->shared.taken);
     return qp->current;
 }
 
 void qp_release_receive(struct qp *qp)
 {
     CHECK(qp->current != NULL);
-    if (qp->current != qp->taken) {
+    if (!qp->shares) {
         receive_queue_drop(&qp->receives);
     }
     qp->current = NULL;
@@ -90,6 +91,6 @@ void qp_release_receive(struct qp *qp)
 uint8_t qp_credits(const struct qp *qp)
 {
     /* A shared queue makes no promise to one queue pair (IBTA 9.7.7.2). */
-    return qp->taken != NULL ? ROCE_AETH_CREDITS_UNLIMITED
-                             : credits_encode(receive_queue_count(&qp->receives));
+    return qp->shares ? ROCE_AETH_CREDITS_UNLIMITED
+                      : credits_encode(receive_queue_count(&qp->receives));
 }

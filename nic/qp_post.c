@@ -171,7 +171,7 @@ enum status qp_post_send(struct qp *qp, const struct send_request *request)
 enum status qp_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sges,
                             uint32_t sge_count)
 {
-    if (qp->state == QP_RESET || qp->taken != NULL || qp->type == QP_XRC_INITIATOR) {
+    if (qp->state == QP_RESET || qp->shares || qp->type == QP_XRC_INITIATOR) {
         return STATUS_INVALID;
     }
     const enum status status = receive_queue_post(&qp->receives, wr_id, sges, sge_count);
@@ -209,12 +209,11 @@ static void note_posted(struct receive_queue *queue, enum status status)
 enum status slots_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sges,
                                uint32_t sge_count)
 {
-    struct receive_queue *queue = &qp->receives;
-    if (is_full(queue)) {
+    if (!qp->shares && is_full(&qp->receives)) {
         return STATUS_FULL;
     }
     const enum status status = qp_post_receive(qp, wr_id, sges, sge_count);
-    note_posted(queue, status);
+    note_posted(&qp->receives, status);
     return status;
 }
 

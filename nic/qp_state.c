@@ -213,7 +213,7 @@ static void reset(struct qp *qp)
     qp->epoch++;
     qp->send_epoch++;
     qp->sends.head = qp->sends.next = qp->sends.tail;
-    while (receive_queue_first(&qp->receives) != NULL) {
+    while (!qp->shares && receive_queue_first(&qp->receives) != NULL) {
         receive_queue_drop(&qp->receives);
     }
     /* A queue pair that starts anew does not report requests of before the reset: a program could

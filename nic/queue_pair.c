@@ -91,20 +91,17 @@ static void lay_out(struct qp *qp, const struct qp_request *request, uint8_t *at
     struct qp_capacity capacity = request->capacity;
     grant(&capacity);
     const uint32_t tail = send_tail_bytes(request->type, &capacity);
-    const bool shared = request->srq != NULL || request->type == QP_XRC_TARGET;
-    if (shared) { /* It has no receives of its own, whatever the program asked for. */
-        capacity.receives = 0;
-        capacity.receive_sges = 0;
-    }
     at += line_aligned(sizeof(struct qp));
     send_queue_init(&qp->sends, capacity.sends, tail, at);
     qp->sends.sge_max = (uint8_t)capacity.send_sges;
     qp->sends.inline_max = (uint16_t)capacity.inline_bytes;
     at += line_aligned(send_queue_bytes(capacity.sends, tail));
-    receive_queue_init(&qp->receives, capacity.receives, capacity.receive_sges, at);
-    at += line_aligned(receive_queue_bytes(capacity.receives, capacity.receive_sges));
-    if (shared) {
-        qp->taken = (struct receive *)(void *)at;
+    qp->shares = request->srq != NULL || request->type == QP_XRC_TARGET;
+    if (qp->shares) {
+        qp->shared.srq = request->srq;
+        qp->shared.taken = (struct receive *)(void *)at;
+    } else {
+        receive_queue_init(&qp->receives, capacity.receives, capacity.receive_sges, at);
     }
 }
 
@@ -115,7 +112,7 @@ static void count_users(struct qp *qp, uint32_t change)
         qp->pd == NULL ? NULL : &qp->pd->users,
         qp->type == QP_XRC_TARGET ? &qp->xrcd->users : &qp->send_cq->users,
         qp->receive_cq == NULL ? NULL : &qp->receive_cq->users,
-        qp->srq == NULL ? NULL : &qp->srq->users,
+        qp_srq(qp) == NULL ? NULL : &qp->shared.srq->users,
     };
     for (uint32_t i = 0; i < COUNT_OF(counts); i++) {
         if (counts[i] != NULL) {
@@ -145,7 +142,6 @@ enum status qp_create(struct nic *nic, const struct qp_request *request, void *m
         qp->send_cq = request->send_cq;
     }
     qp->receive_cq = request->receive_cq;
-    qp->srq = request->srq;
     qp->signal_all = request->signal_all;
     qp->context = request->context;
     list_init(&qp->node);
@@ -307,9 +303,9 @@ struct qp_capacity qp_capacity_of(const struct qp *qp)
 {
     return (struct qp_capacity){
         .sends = qp->sends.limit,
-        .receives = qp->receives.limit,
+        .receives = qp->shares ? 0 : qp->receives.limit,
         .send_sges = qp->sends.sge_max,
-        .receive_sges = qp->receives.sge_max,
+        .receive_sges = qp->shares ? 0 : qp->receives.sge_max,
         .inline_bytes = qp->sends.inline_max,
     };
 }

@@ -31,7 +31,7 @@ static void give_back(struct receive_queue *queue, uint32_t receives)
 static struct receive_queue *queue_of(struct nic *nic, struct qp *qp, uint32_t srqn)
 {
     const bool xrc = qp == NULL || qp->type == QP_XRC_TARGET;
-    struct srq *srq = xrc ? nic_find_srq(nic, srqn) : qp->srq;
+    struct srq *srq = xrc ? nic_find_srq(nic, srqn) : qp_srq(qp);
     if (srq != NULL) {
         return &srq->queue;
     }
@@ -71,8 +71,10 @@ void slots_polled(struct nic *nic, const struct completion *completions, uint32_
 void slots_reset(struct qp *qp)
 {
     qp->sends.polled = qp->sends.tail;
-    qp->receives.unpolled = 0;
-    if (qp->current != NULL && qp->current == qp->taken) {
+    if (!qp->shares) {
+        qp->receives.unpolled = 0;
+    }
+    if (qp_holds_shared(qp)) {
         slots_give_back(qp, 1);
     }
 }

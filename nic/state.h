@@ -112,6 +112,7 @@ struct qp {
     uint8_t watching : 2; /* enum qp_watching. */
     bool resending : 1;   /* RC was resending when block_watch looked last. */
     bool asks_turn : 1;   /* Blocks: RC asks whether there is anything to pull now. */
+    bool shares : 1;      /* Its receives are those of shared queues: `shared` is valid. */
     uint8_t engine;       /* enum engine. */
     uint16_t mtu_bytes;
 
@@ -147,10 +148,14 @@ struct qp {
     struct qp_attributes attributes;
 
     /* Seldom needed. */
-    struct receive_queue receives;
-    struct receive *taken; /* Copy of a shared receive. */
-    struct list node;      /* In a waiting list of the world's. */
-    struct srq *srq;       /* XRC target: only while a request is looked at, like `pd`. */
+    union {
+        struct receive_queue receives; /* Its own. */
+        struct {
+            struct srq *srq;       /* XRC target: only while a request is looked at, like `pd`. */
+            struct receive *taken; /* Copy of a shared receive. */
+        } shared;
+    };
+    struct list node; /* In a waiting list of the world's. */
     struct list event_link;
     struct block_streams *block; /* ENGINE_RC_OR_BLOCKS. */
 };
@@ -161,6 +166,25 @@ _Static_assert(sizeof(struct qp) <= 512, "with its requests a connection is less
 _Static_assert(offsetof(struct qp, attributes) + offsetof(struct qp_attributes, port) <=
                    QP_HOT_BYTES + 64,
                "the way to the peer is near the protocol's state");
+
+/* The shared queue that its receives come from; NULL: they are its own, or of an XRC target that
+ * looks at no request. */
+static inline struct srq *qp_srq(const struct qp *qp)
+{
+    return qp->shares ? qp->shared.srq : NULL;
+}
+
+/* The queue that the next receive comes from; of an XRC target, while a request is looked at. */
+static inline const struct receive_queue *qp_receives(const struct qp *qp)
+{
+    return qp->shares ? &qp->shared.srq->queue : &qp->receives;
+}
+
+/* Does the receive in use (qp.current) lie in a copy of a shared one? */
+static inline bool qp_holds_shared(const struct qp *qp)
+{
+    return qp->current != NULL && qp->shares;
+}
 
 /* The number of a queue pair in the timer wheel. */
 static inline uint32_t qp_timer_id(const struct qp *qp)

@@ -145,7 +145,7 @@ static inline void bench_speak_blocks(struct bench *bench, uint32_t first_number
                                       .reads = BENCH_READS,
                                       .path_count = 1,
                                       .payload_bytes = bench->qp->mtu_bytes,
-                                      .shared_receives = bench->qp->srq != NULL};
+                                      .shared_receives = bench->qp->shares};
     block_watch_begin(bench->qp);
     assert_true(block_join(bench->qp));
     bench->qp->block->answer = (struct hello_answer){.session = true, .nonce = BENCH_SESSION};
@@ -171,8 +171,8 @@ static inline void bench_post_receive(struct bench *bench, uint32_t buffer, uint
                                       uint32_t key)
 {
     const struct sge sge = {(uint64_t)buffer * BENCH_RECEIVE_BYTES, bytes, key};
-    assert_int_equal(bench->qp->srq != NULL ? srq_post_receive(&bench->srq, buffer, &sge, 1)
-                                            : qp_post_receive(bench->qp, buffer, &sge, 1),
+    assert_int_equal(bench->qp->shares ? srq_post_receive(&bench->srq, buffer, &sge, 1)
+                                       : qp_post_receive(bench->qp, buffer, &sge, 1),
                      STATUS_OK);
 }
 

@@ -52,7 +52,7 @@ static void answer_check(const struct qp *qp)
     CHECK(receiver->stream.session == answer->nonce);
     CHECK(receiver->stream.chain.owner == qp->number);
     CHECK(receiver->path_count == streams->receiving.path_count);
-    CHECK(streams->receiving.shared_receives == (qp->srq != NULL));
+    CHECK(streams->receiving.shared_receives == qp->shares);
 }
 
 void block_streams_check(const struct qp *qp)
@@ -83,7 +83,7 @@ static void taken_check(const struct qp *qp)
         CHECK(!taken->used || !receiver->current || taken->start != receiver->current_start);
     }
     CHECK(open == receiver->open_count && open <= receiver->open_limit);
-    CHECK((open == 0 && !receiver->current) || qp->srq != NULL);
+    CHECK((open == 0 && !receiver->current) || qp->shares);
 }
 
 /* READs whose data are due: each lacks something, and of two READs of one block the newer one took

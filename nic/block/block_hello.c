@@ -91,7 +91,7 @@ static void seal_hello(struct qp *qp, struct block_packet *packet, struct nic_de
 {
     packet->hello.sender_qpn = qp->number;
     packet->hello.mtu_code = (uint8_t)qp->attributes.path_mtu;
-    packet->hello.shared_receives = qp->srq != NULL;
+    packet->hello.shared_receives = qp->shares;
     block_seal(qp, packet, departure);
 }
 
@@ -287,7 +287,7 @@ void block_hello_on_hello(struct qp *qp, const struct block_arrival *arrival)
         }
         ibta_note_established(qp);
         learn_routes(qp, hello);
-        streams->receiving = terms_of(qp, hello, qp->srq != NULL);
+        streams->receiving = terms_of(qp, hello, qp->shares);
         block_receive_begin(qp, &streams->receiving);
         break;
     case HELLO_AGAIN: break;

@@ -157,7 +157,7 @@ static bool place(struct qp *qp, const struct block_arrival *arrival, const stru
     case BLOCK_LATER: block_refuse_for_now(qp); return false;
     case BLOCK_REFUSED: return block_refuse_piece(qp, &piece, &refusal);
     }
-    if (context != NULL && qp->srq != NULL && packet->opcode == BLOCK_SEND) {
+    if (context != NULL && qp->shares && packet->opcode == BLOCK_SEND) {
         context->flags |= BLOCK_CONTEXT_RECEIVE;
     }
     INVARIANTS(CHECK(alone || context->birth != 0)); /* 0 says that there is no context. */

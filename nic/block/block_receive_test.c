@@ -103,7 +103,7 @@ static uint32_t draw(struct world *world, uint32_t below)
 
 static void post_receive(struct world *world)
 {
-    const bool overlapping = world->bench.qp->srq == NULL && draw(world, 3) == 0;
+    const bool overlapping = !world->bench.qp->shares && draw(world, 3) == 0;
     const uint32_t buffer = overlapping ? 0 : (uint32_t)(world->posted % BENCH_RECEIVES);
     bench_post_receive(&world->bench, buffer, BENCH_RECEIVE_BYTES, world->bench.receive_region.key);
     world->posted++;
@@ -235,7 +235,7 @@ static bool may_start(struct world *world, struct message *message)
     if (message->kind == ATOMIC && atomics > BENCH_READS) {
         return false;
     }
-    if (consumes(message) && world->bench.qp->srq == NULL &&
+    if (consumes(message) && !world->bench.qp->shares &&
         block_number_distance(message->receive_number, world->limit) <= 0 &&
         !all_before_done(world, message)) {
         return false;

@@ -55,7 +55,7 @@ struct block_result {
 struct block_receiver {
     struct block_responder stream;
     uint8_t path_count;
-    bool current;           /* qp->taken is the shared receive of the message at base, ... */
+    bool current;           /* qp->shared.taken is the shared receive of the message at base, ... */
     uint32_t current_start; /* ... which begins here. */
     uint32_t open_limit;    /* BLOCK_OPEN_MAX, but in tests. */
     uint32_t open_count;

@@ -100,13 +100,13 @@ static void give_up(struct block_receiver *receiver, struct block_taken *taken)
 static const struct receive *take_in_order(struct qp *qp, uint32_t start)
 {
     struct block_receiver *receiver = receiver_of(qp);
-    if (qp_take_shared(qp, qp->taken) == NULL) {
+    if (qp_take_shared(qp, qp->shared.taken) == NULL) {
         struct block_taken *last = outermost(receiver, true);
         if (last == NULL) {
             return NULL;
         }
         const struct receive *receive = copy_of(last);
-        __builtin_memcpy(qp->taken, receive,
+        __builtin_memcpy(qp->shared.taken, receive,
                          sizeof(*receive) + receive->sge_count * sizeof(struct sge));
         block_responder_forget(&receiver->stream, last->start);
         nic_count(qp->nic, COUNTER_blocks_reneged);
@@ -115,13 +115,13 @@ static const struct receive *take_in_order(struct qp *qp, uint32_t start)
     INVARIANTS(CHECK(!receiver->current)); /* Its receive would be overwritten. */
     receiver->current = true;
     receiver->current_start = start;
-    return qp->taken;
+    return qp->shared.taken;
 }
 
 static const struct receive *take_early(struct qp *qp, uint32_t start)
 {
     struct block_receiver *receiver = receiver_of(qp);
-    const struct receive *next = receive_queue_first(&qp->srq->queue);
+    const struct receive *next = receive_queue_first(&qp->shared.srq->queue);
     if (receiver->open_count >= receiver->open_limit || next == NULL ||
         next->sge_count > BLOCK_OPEN_SGES) {
         return NULL;
@@ -143,7 +143,7 @@ static enum block_admission find_shared(struct qp *qp, const struct block_piece 
     struct block_receiver *receiver = receiver_of(qp);
     const uint32_t start = piece->message.start;
     if (receiver->current && receiver->current_start == start) {
-        *receive = qp->taken;
+        *receive = qp->shared.taken;
         return BLOCK_ADMITTED;
     }
     struct block_taken *taken = find_taken(receiver, start);
@@ -163,7 +163,7 @@ static enum block_admission find_shared(struct qp *qp, const struct block_piece 
 enum block_admission block_find_receive(struct qp *qp, const struct block_piece *piece,
                                         const struct receive **receive)
 {
-    return qp->srq == NULL ? find_own(qp, piece, receive) : find_shared(qp, piece, receive);
+    return qp->shares ? find_shared(qp, piece, receive) : find_own(qp, piece, receive);
 }
 
 bool block_have_receive(struct qp *qp, const struct block_piece *piece)
@@ -175,7 +175,7 @@ bool block_have_receive(struct qp *qp, const struct block_piece *piece)
 uint64_t block_use_receive(struct qp *qp, const struct block_message *message)
 {
     struct block_receiver *receiver = receiver_of(qp);
-    if (qp->srq == NULL) {
+    if (!qp->shares) {
         INVARIANTS(CHECK(receive_queue_count(&qp->receives) > 0)); /* block_admit has seen it. */
         const uint64_t wr_id = receive_queue_first(&qp->receives)->wr_id;
         receive_queue_drop(&qp->receives);
@@ -183,7 +183,7 @@ uint64_t block_use_receive(struct qp *qp, const struct block_message *message)
     }
     if (receiver->current && receiver->current_start == message->start) {
         receiver->current = false;
-        return qp->taken->wr_id;
+        return qp->shared.taken->wr_id;
     }
     struct block_taken *taken = find_taken(receiver, message->start);
     CHECK(taken != NULL);
@@ -212,7 +212,7 @@ void block_drop_receives(struct qp *qp)
     struct block_taken *taken;
     if (receiver->current) {
         receiver->current = false;
-        drop(qp, qp->taken->wr_id);
+        drop(qp, qp->shared.taken->wr_id);
     }
     while ((taken = outermost(receiver, false)) != NULL) {
         drop(qp, copy_of(taken)->wr_id);

@@ -345,8 +345,8 @@ static void next_answer(struct qp *qp, struct instant now, struct nic_departure 
     packet.answer.rnr_code = packet.answer.status == BLOCK_STATUS_RNR
                                  ? (uint8_t)(qp->attributes.min_rnr_timer % BLOCK_RNR_CODES)
                                  : 0;
-    packet.answer.limit_void = qp->srq != NULL;
-    packet.answer.receive_limit = qp->srq != NULL ? 0 : block_receive_limit(qp);
+    packet.answer.limit_void = qp->shares;
+    packet.answer.receive_limit = qp->shares ? 0 : block_receive_limit(qp);
     nic_count(qp->nic, COUNTER_block_answers_sent);
     if (packet.answer.status == BLOCK_STATUS_RNR) {
         nic_count(qp->nic, COUNTER_send_rnr_err);

@@ -118,7 +118,7 @@ static bool on_ack(struct qp *qp, const struct nic_frame *frame, const struct pl
 
 static const struct receive *first_receive(const struct qp *qp)
 {
-    return receive_queue_first(qp->srq == NULL ? &qp->receives : &qp->srq->queue);
+    return receive_queue_first(qp_receives(qp));
 }
 
 /* The first receive, if the message fits its first SGE; NULL: it does not, or there is none. */
@@ -130,7 +130,7 @@ static const struct receive *fitting_receive(const struct qp *qp, uint32_t bytes
         return NULL;
     }
     const struct sge *sge = &receive->sges[0];
-    const struct pd *pd = qp->srq == NULL ? qp->pd : qp->srq->pd;
+    const struct pd *pd = qp->shares ? qp->shared.srq->pd : qp->pd;
     return region_judge(&qp->nic->regions, sge->key, pd, NULL, sge->address, bytes,
                         ACCESS_LOCAL_WRITE, segment) == REACH_ALLOWED
                ? receive

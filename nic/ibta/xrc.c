@@ -59,10 +59,10 @@ bool xrc_on_request(struct qp *qp, const struct nic_arrival *arrival, struct nic
     if (in_order && qp->current == NULL) { /* A receive in use stays that of its queue. */
         qp->srqn = packet->xrc.srqn;
     }
-    qp->srq = srq;
+    qp->shared.srq = srq;
     qp->pd = srq->pd;
     const bool moves = rc_on_request(qp, arrival, move);
-    qp->srq = NULL;
+    qp->shared.srq = NULL;
     qp->pd = NULL;
     return moves;
 }
