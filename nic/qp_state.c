@@ -126,7 +126,7 @@ static enum status judge_values(const struct qp *qp, const struct qp_attributes 
         ((mask & QP_ATTR_MAX_DEST_RD_ATOMIC) && wanted->max_reads_in > limits->reads_per_qp) ||
         ((mask & QP_ATTR_ACCESS_FLAGS) &&
          (wanted->access & ~(uint32_t)(ACCESS_LOCAL_WRITE | ACCESS_REMOTE)) != 0) ||
-        ((mask & QP_ATTR_CUR_STATE) && wanted->current_state != (enum qp_state)qp->state);
+        ((mask & QP_ATTR_CUR_STATE) && wanted->current_state != qp->state);
     return bad ? STATUS_INVALID : STATUS_OK;
 }
 
@@ -142,7 +142,7 @@ static enum status make_room(struct qp *qp, uint32_t reads)
 
 static enum status judge(const struct qp *qp, const struct qp_attributes *wanted, uint32_t mask)
 {
-    const enum qp_state to = mask & QP_ATTR_STATE ? wanted->state : (enum qp_state)qp->state;
+    const enum qp_state to = (enum qp_state)(mask & QP_ATTR_STATE ? wanted->state : qp->state);
     if (mask & (ATTR_MIGRATION | QP_ATTR_CAP | QP_ATTR_RATE_LIMIT)) {
         return STATUS_UNSUPPORTED;
     }
@@ -226,6 +226,7 @@ static void reset(struct qp *qp)
     qp->spoilt = false;
     qp->established = false;
     qp->attributes = (struct qp_attributes){.state = QP_RESET};
+    qp->agreed = 0;
 }
 
 enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_t mask,
@@ -240,7 +241,7 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
     }
     qp->nic->now = now;
     const enum qp_state from = (enum qp_state)qp->state;
-    const enum qp_state to = mask & QP_ATTR_STATE ? wanted->state : from;
+    const enum qp_state to = mask & QP_ATTR_STATE ? (enum qp_state)wanted->state : from;
     if (to == QP_RESET) {
         reset(qp);
         qp->state = QP_RESET;
@@ -254,7 +255,7 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
         return STATUS_OK;
     }
     copy_values(&qp->attributes, wanted, mask);
-    qp->attributes.agreed = 0;
+    qp->agreed = 0;
     qp->state = (uint8_t)to;
     if (from == QP_INIT && to == QP_RTR) {
         engine_start_receiving(qp);

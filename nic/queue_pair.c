@@ -184,8 +184,8 @@ void qp_destroy(struct qp *qp)
 void qp_query(const struct qp *qp, struct qp_attributes *attributes)
 {
     *attributes = qp->attributes;
-    attributes->state = (enum qp_state)qp->state;
-    attributes->current_state = (enum qp_state)qp->state;
+    attributes->state = qp->state;
+    attributes->current_state = qp->state;
     attributes->draining = qp->state == QP_SQD && !qp->drained;
     engine_query(qp, attributes);
 }
@@ -291,12 +291,12 @@ bool qp_awaits(const uint8_t bytes[QP_AWAITED_BYTES], uint32_t psn)
 
 void qp_note_agreed(struct qp *qp, uint32_t state)
 {
-    qp->attributes.agreed = state;
+    qp->agreed = state;
 }
 
 uint32_t qp_agreed(const struct qp *qp)
 {
-    return qp->attributes.agreed;
+    return qp->agreed;
 }
 
 struct qp_capacity qp_capacity_of(const struct qp *qp)

@@ -46,17 +46,17 @@ struct qp_request {
 
 /* All attributes, the NIC's view of struct ibv_qp_attr. */
 struct qp_attributes {
-    enum qp_state state, current_state;
-    enum path_mtu path_mtu;
+    uint8_t state, current_state; /* enum qp_state. */
+    uint8_t path_mtu;             /* enum path_mtu. */
+    uint8_t port;
     uint32_t qkey;
     struct psn_value {
         uint32_t receive, send;
     } psn;
     uint32_t destination_qpn;
-    uint32_t access;
-    struct nic_av av;
+    uint16_t access; /* enum access bits. */
     uint16_t pkey_index;
-    uint8_t port;
+    struct nic_av av;
     bool notify_when_drained;
     bool draining;
     uint8_t max_reads_out; /* max_rd_atomic: initiator depth. */
@@ -65,7 +65,6 @@ struct qp_attributes {
     uint8_t timeout;       /* 5-bit exponent: 4.096 us << timeout; 0: never. */
     uint8_t retry_count;   /* 0..7 */
     uint8_t rnr_retry;     /* 0..7; 7: for ever. */
-    uint32_t agreed;       /* No attribute: a note of the world's; 0 after each change. */
 };
 
 /* A send work request as verbs hand it over. Pointers are read during the call only. */

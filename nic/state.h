@@ -120,6 +120,7 @@ struct qp {
     uint32_t epoch;      /* Counts resets: a memory move begun before one is void. */
     uint32_t send_epoch; /* Counts flushes of sends: one voids moves of responses. */
     uint32_t ready_at;   /* Its position in nic.ready. */
+    uint32_t agreed;     /* A note of the world's (qp_note_agreed); 0 after each change. */
     struct pd *pd;
     union {
         struct cq *send_cq;
@@ -147,6 +148,8 @@ struct qp {
     };
     struct qp_attributes attributes;
 
+    struct block_streams *block; /* ENGINE_RC_OR_BLOCKS. */
+
     /* Seldom needed. */
     union {
         struct receive_queue receives; /* Its own. */
@@ -157,14 +160,12 @@ struct qp {
     };
     struct list node; /* In a waiting list of the world's. */
     struct list event_link;
-    struct block_streams *block; /* ENGINE_RC_OR_BLOCKS. */
 };
 
 #define QP_HOT_BYTES 384
 _Static_assert(offsetof(struct qp, epoch) == 64, "what posting needs is a cache line");
-_Static_assert(sizeof(struct qp) <= 512, "with its requests a connection is less than 1 KB");
-_Static_assert(offsetof(struct qp, attributes) + offsetof(struct qp_attributes, port) <=
-                   QP_HOT_BYTES + 64,
+_Static_assert(sizeof(struct qp) <= 448, "seven cache lines: docs/decisions/0009");
+_Static_assert(offsetof(struct qp, attributes.av) + sizeof(struct nic_av) <= QP_HOT_BYTES,
                "the way to the peer is near the protocol's state");
 
 /* The shared queue that its receives come from; NULL: they are its own, or of an XRC target that

@@ -386,16 +386,23 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 
 /* -- Attributes ---------------------------------------------------------------------------------*/
 
+/* A number that is too large for a byte stays one that means nothing. */
+static uint8_t byte_of(uint32_t number)
+{
+    return number > UINT8_MAX ? UINT8_MAX : (uint8_t)number;
+}
+
+/* Access flags come as programs have them at hand, optional bits and all. */
 static void to_core(const struct ibv_qp_attr *from, struct qp_attributes *to)
 {
     *to = (struct qp_attributes){
-        .state = (enum qp_state)from->qp_state,
-        .current_state = (enum qp_state)from->cur_qp_state,
-        .path_mtu = (enum path_mtu)from->path_mtu,
+        .state = byte_of(from->qp_state),
+        .current_state = byte_of(from->cur_qp_state),
+        .path_mtu = byte_of(from->path_mtu),
         .qkey = from->qkey,
         .psn = {.receive = from->rq_psn, .send = from->sq_psn},
         .destination_qpn = from->dest_qp_num,
-        .access = from->qp_access_flags,
+        .access = from->qp_access_flags & (ACCESS_LOCAL_WRITE | ACCESS_REMOTE),
         .pkey_index = from->pkey_index,
         .port = from->port_num,
         .notify_when_drained = from->en_sqd_async_notify != 0,
@@ -434,12 +441,6 @@ static void from_core(const struct qp_attributes *from, struct ibv_qp_attr *to)
     av_to_attr(&from->av, &to->ah_attr);
 }
 
-/* QP access flags come as programs have them at hand, optional bits and all. */
-static void drop_optional_access(struct qp_attributes *attributes)
-{
-    attributes->access &= ACCESS_LOCAL_WRITE | ACCESS_REMOTE;
-}
-
 /* The way to the peer. Its queue pair is named together with its address, or was before. */
 static int resolve(struct live *live, const struct qp *core, const struct ibv_ah_attr *attr,
                    uint32_t mask, struct qp_attributes *attributes)
@@ -474,7 +475,6 @@ static int modify_locked(struct live *live, struct verbs_qp *qp, const struct ib
 {
     struct qp_attributes attributes;
     to_core(attr, &attributes);
-    drop_optional_access(&attributes);
     if (mask & QP_ATTR_AV) {
         const int reason = resolve(live, qp->core, &attr->ah_attr, mask, &attributes);
         if (reason != 0) {

@@ -98,7 +98,7 @@ static void modify(struct bench *bench, enum qp_state to)
     const struct qp_attributes attributes = {
         .state = to,
         .port = 1,
-        .access = model->access,
+        .access = (uint16_t)model->access,
         .path_mtu = PATH_MTU_1024,
         .av = {.destination = gid_of(model->peer)},
         .destination_qpn = model->peer_number,

@@ -189,7 +189,7 @@ static void connect_qp(struct csrna_machine *machine, uint32_t number, uint32_t 
             QP_ATTR_MAX_QP_RD_ATOMIC,
     };
     for (uint32_t i = 0; i < COUNT_OF(steps); i++) {
-        attributes.state = (enum qp_state)(QP_INIT + i);
+        attributes.state = (uint8_t)(QP_INIT + i);
         CHECK(qp_modify(qp, &attributes, QP_ATTR_STATE | steps[i], now) == STATUS_OK);
     }
 }

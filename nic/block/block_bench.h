@@ -60,8 +60,8 @@ static inline void bench_modify(struct bench *bench, enum qp_state state, uint32
     const struct qp_attributes attributes = {
         .state = state,
         .port = 1,
-        .access =
-            access != 0 ? access : ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
+        .access = access != 0 ? (uint16_t)access
+                              : ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
         .path_mtu = PATH_MTU_256,
         .av = {.destination = {{[15] = 1}}},
         .max_reads_in = BENCH_READS,

@@ -246,7 +246,7 @@ static void data_is_judged_when_asked_for_again(void **state)
         assert_int_equal(data, PACKETS);
         (void)deliver(bench, &reads[1]);
         if (right) {
-            bench->qp->attributes.access &= ~(uint32_t)ACCESS_REMOTE_READ;
+            bench->qp->attributes.access &= (uint16_t)~ACCESS_REMOTE_READ;
         } else {
             assert_int_equal(region_remove(nic_regions(bench->nic), &bench->region[0]), STATUS_OK);
         }

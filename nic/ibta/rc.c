@@ -124,7 +124,7 @@ void rc_withdraw(struct qp *qp)
 void rc_start_receiving(struct qp *qp)
 {
     const struct qp_attributes *attributes = &qp->attributes;
-    qp->mtu_bytes = (uint16_t)path_mtu_bytes(attributes->path_mtu);
+    qp->mtu_bytes = (uint16_t)path_mtu_bytes((enum path_mtu)attributes->path_mtu);
     rc_responder_init(&qp->in.rc, psn_of(attributes->psn.receive), qp->mtu_bytes,
                       attributes->max_reads_in, qp->in.rc.resources);
 }

@@ -61,7 +61,7 @@ static inline void modify(struct bench *bench, enum qp_state state, uint32_t mas
         .state = state,
         .port = 1,
         .qkey = QKEY,
-        .access = bench->access,
+        .access = (uint16_t)bench->access,
         .path_mtu = PATH_MTU_256,
         .psn = {.send = FIRST_PSN, .receive = PEER_PSN},
         .av = {.destination = {{[15] = 1}}},

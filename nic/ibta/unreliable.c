@@ -13,7 +13,7 @@
 
 void uc_start_receiving(struct qp *qp)
 {
-    qp->mtu_bytes = (uint16_t)path_mtu_bytes(qp->attributes.path_mtu);
+    qp->mtu_bytes = (uint16_t)path_mtu_bytes((enum path_mtu)qp->attributes.path_mtu);
     uc_responder_init(&qp->in.uc, psn_of(qp->attributes.psn.receive), qp->mtu_bytes);
 }
 

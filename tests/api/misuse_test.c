@@ -127,6 +127,7 @@ static void test_queue_pair_states(void **state)
     assert_int_equal(modify(qp, IBV_QPS_ERR, IBV_QP_STATE), EINVAL);  /* Nothing to flush. */
     assert_int_equal(modify(qp, IBV_QPS_INIT, IBV_QP_STATE), EINVAL); /* Attributes are missing. */
     assert_int_equal(modify(qp, IBV_QPS_INIT, init | IBV_QP_SQ_PSN), EINVAL); /* Too many. */
+    assert_int_equal(modify(qp, (enum ibv_qp_state)(256 + IBV_QPS_INIT), init), EINVAL);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 2};
     assert_int_equal(ibv_modify_qp(qp, &attr, init), EINVAL); /* There is one port. */
     attr.port_num = 1;
@@ -148,6 +149,8 @@ static void test_queue_pair_states(void **state)
     assert_int_not_equal(ibv_modify_qp(qp, &attr, rtr), 0);
     attr.ah_attr.grh.dgid = api->gid;
     attr.path_mtu = (enum ibv_mtu)9;
+    assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
+    attr.path_mtu = (enum ibv_mtu)(256 + IBV_MTU_1024);
     assert_int_equal(ibv_modify_qp(qp, &attr, rtr), EINVAL);
     attr.path_mtu = IBV_MTU_1024;
     attr.ah_attr.is_global = 0; /* RoCE has no other way. */

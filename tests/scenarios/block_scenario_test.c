@@ -240,7 +240,7 @@ static void connect_end(struct run *run, uint32_t node, enum path_mtu mtu)
                                      QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
                                          QP_ATTR_MAX_QP_RD_ATOMIC | QP_ATTR_SQ_PSN};
     for (uint32_t i = 0; i < COUNT_OF(masks); i++) {
-        step.state = QP_INIT + i;
+        step.state = (uint8_t)(QP_INIT + i);
         assert_int_equal(qp_modify(run->ends[node].qp, &step, masks[i] | QP_ATTR_STATE, now),
                          STATUS_OK);
     }
