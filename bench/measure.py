@@ -380,7 +380,7 @@ ROWS = [
           (f'connections: UCX alone, 16,384, {wire}', 'M/s', lambda t=tls: ucx_endpoints(t, 16384) / 1e6,
            lambda t=tls: ucx_endpoints(t, 16) / 1e6, f'{whose}, 16 endpoints', None))],
     ('connections: 51,200, bytes each, shm', 'B', lambda: connections('shm', 51200, 'bytes_per_qp'),
-     lambda: 1024, '1 KB', ('<=', 1)),
+     lambda: 768, 'twelve cache lines', ('<=', 1)),
     ('connections: 51,200, made and connected', 's', lambda: connections('shm', 51200, 'setup_s'),
      lambda: 10, 'ten seconds', ('<=', 1)),
     *[(f'{text} after 3,000 clients, {wire}', unit, lambda w=wire, f=what: visits(w, f),
