@@ -6,6 +6,14 @@
 #include "base/box_page.h"
 #include "drivers/live/live_internal.h"
 #include "drivers/system/backing.h"
+#include "drivers/system/clock.h"
+#include "drivers/system/system.h"
+
+/* The time that we wait, with the lock held, for a peer that is within memory which has to become
+ * private: it copies there, or its process does not run. */
+#define TAKE_BACK_NS 3000000000u
+/* The time between two looks. */
+#define LOOK_NS 20000
 
 atomic_bool live_has_lent;
 
@@ -47,13 +55,31 @@ void live_lend_wanted(struct live *live)
     }
 }
 
+/* A peer is within the memory: true as soon as it is worth another try. One that was waited for in
+ * vain is not waited for again until it has come out. */
+static bool wait_for_peers(struct live *live, struct instant end)
+{
+    const uint64_t withdrawal = shm_port_withdrawals(live->shm);
+    const enum shm_wait wait = shm_port_look_closely(live->shm, withdrawal);
+    if (wait == SHM_WAIT_ON && instant_reached(clock_now(), end)) {
+        (void)shm_port_give_up(live->shm, withdrawal);
+        return false;
+    }
+    if (wait == SHM_WAIT_ON) {
+        system_sleep(LOOK_NS);
+    }
+    return wait != SHM_WAIT_IN_VAIN;
+}
+
 static void take_back(struct live *live, uint64_t start, uint64_t bytes, bool idle)
 {
     if (live->shm == NULL || !shm_port_has_lent(live->shm) || !is_alone(live)) {
         return;
     }
     /* Memory that a peer does not come out of stays as it is, and works as before. */
-    (void)!shm_port_take_back(live->shm, start, bytes, idle);
+    const struct instant end = instant_after(clock_now(), TAKE_BACK_NS);
+    while (!shm_port_take_back(live->shm, start, bytes, idle) && wait_for_peers(live, end)) {
+    }
     atomic_store_explicit(&live_has_lent, shm_port_has_lent(live->shm), memory_order_relaxed);
 }
 

@@ -241,7 +241,8 @@ static void show(const struct hidden *hidden)
     }
 }
 
-/* False: there are too many, or a peer does not come out of the memory; all are shown. */
+/* False: there are too many, or a peer does not come out of the memory; all are shown. Entries that
+ * left the board before this were withdrawn by somebody who noted that. */
 static bool hide(struct shm_port *port, uint64_t start, uint64_t bytes, struct hidden *hidden)
 {
     bool all = true;
@@ -259,7 +260,9 @@ static bool hide(struct shm_port *port, uint64_t start, uint64_t bytes, struct h
         hidden->key[hidden->count++] = atomic_load_explicit(&entry->key, memory_order_relaxed);
         atomic_store_explicit(&entry->key, 0, memory_order_release);
     }
-    shm_note_withdrawal(port);
+    if (hidden->count > 0) {
+        shm_note_withdrawal(port);
+    }
     if (!all || !shm_port_settled(port, port->withdrawals)) {
         show(hidden);
         return false;
@@ -342,7 +345,7 @@ void shm_port_lend(struct shm_port *port, uint32_t key, bool alone)
     }
 }
 
-/* Its regions are reached through the kernel from now on. */
+/* Its regions are reached through the kernel from now on. False: a peer is in there. */
 static bool take_back(struct shm_port *port, struct shm_extent *extent)
 {
     struct hidden hidden;
@@ -362,7 +365,7 @@ static bool take_back(struct shm_port *port, struct shm_extent *extent)
         drop(port, extent);
     }
     show(&hidden);
-    return returned;
+    return true;
 }
 
 bool shm_port_has_lent(const struct shm_port *port)

@@ -232,7 +232,7 @@ bool shm_port_has_lent(const struct shm_port *port);
 
 /* Gives private memory back its own pages, if it was exchanged and overlaps [start, start + bytes).
  * `idle`: only if no region uses it any more. The caller is the only thread that can write there.
- * False: not all, because a peer does not come out of it, or there is no memory. */
+ * Without memory for that it stays as it is. False: a peer is in there. */
 MUST_USE bool shm_port_take_back(struct shm_port *port, uint64_t start, uint64_t bytes, bool idle);
 
 /* The calling thread, which lives as long as the process, stands for it: before that, and after
