@@ -253,7 +253,8 @@ static bool return_part(uint64_t start, uint64_t bytes)
     return true;
 }
 
-/* The first part of the memory from `from` on that is still the file's; false: there is none. */
+/* The first part of the memory from `from` on that is still the file's; no bytes: there is none.
+ * False: nobody can tell. */
 static bool find_part(uint64_t from, uint64_t end, const struct stat *file, uint64_t *start,
                       uint64_t *bytes)
 {
@@ -265,25 +266,26 @@ static bool find_part(uint64_t from, uint64_t end, const struct stat *file, uint
         found = mapping.end > from && mapping.start < end && mapping.shared &&
                 mapping.inode == file->st_ino && mapping.device == file->st_dev;
     }
-    if (lines_close(&maps) != 0 || !found) {
-        return false;
+    *bytes = 0;
+    if (found) {
+        *start = mapping.start > from ? mapping.start : from;
+        *bytes = (mapping.end < end ? mapping.end : end) - *start;
     }
-    *start = mapping.start > from ? mapping.start : from;
-    *bytes = (mapping.end < end ? mapping.end : end) - *start;
-    return true;
+    return lines_close(&maps) == 0;
 }
 
 bool backing_return(uint64_t start, uint64_t bytes, int fd)
 {
     struct stat file;
     sigset_t before;
-    uint64_t at = start, part = 0;
+    uint64_t at = start, part;
     bool returned = system_status(fd, &file) == 0;
     block_signals(&before);
-    while (returned && find_part(at, start + bytes, &file, &at, &part)) {
-        returned = return_part(at, part);
-        at += part;
-    }
+    do {
+        returned =
+            returned && find_part(at, start + bytes, &file, &at, &part) && return_part(at, part);
+        at += returned ? part : 0;
+    } while (returned && part > 0);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return returned;
 }
