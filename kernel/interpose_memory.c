@@ -32,9 +32,17 @@ EXPORT int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
     return next_thrd_create()(thread, start, argument);
 }
 
+/* Advice that changes nothing that a program could find: ibv_reg_mr gives it, too. */
+static bool is_harmless(int advice)
+{
+    return advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE || advice == MADV_WILLNEED;
+}
+
 NEXT(madvise)
 EXPORT int madvise(void *start, size_t bytes, int advice)
 {
-    take_back((uintptr_t)start, bytes);
+    if (!is_harmless(advice)) {
+        take_back((uintptr_t)start, bytes);
+    }
     return next_madvise()(start, bytes, advice);
 }

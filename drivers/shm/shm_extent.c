@@ -139,21 +139,30 @@ static struct shm_extent *extent_of_file(struct shm_port *port, const struct map
     return extent;
 }
 
+/* Pages that were exchanged for another region, with which this one shares some. */
+static bool is_exchanged(const struct shm_port *port, const struct mapping *mapping)
+{
+    for (uint32_t i = 0; i < port->extent_count; i++) {
+        const struct shm_extent *extent = &port->extents[i];
+        if (extent->exchanged && extent->device == mapping->device &&
+            extent->inode == mapping->inode) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The extent of the region's memory, if it is shared. NULL: there is none, which is counted unless
  * the memory is `*private`. */
 static struct shm_extent *find_shared(struct shm_port *port, uint64_t start, uint64_t bytes,
                                       bool *private)
 {
     struct mapping mapping;
-    *private = false;
     const bool there = mapping_find(start, &mapping);
-    if (there && !mapping.shared) {
-        *private = true;
-        return NULL;
-    }
     const bool whole = there && mapping_has(&mapping, start, bytes);
     struct shm_extent *extent = whole ? find_known(port, &mapping, start, bytes) : NULL;
-    if (extent == NULL) {
+    *private = extent == NULL && there && (!mapping.shared || is_exchanged(port, &mapping));
+    if (extent == NULL && !*private) {
         extent = whole ? extent_of_file(port, &mapping) : NULL;
         port->extent.refused[SHM_REFUSED_KIND] += extent == NULL;
         port->extent.shared += extent != NULL;
@@ -298,13 +307,17 @@ static enum shm_refusal judge_private(const struct shm_port *port, uint64_t star
     return backing_is_ordinary(start, bytes) ? SHM_REFUSED_NOT : SHM_REFUSED_KIND;
 }
 
-/* Whole pages around the region: its neighbours there come along. */
+/* Whole pages around the region: its neighbours there come along. Those that were exchanged for
+ * another region are exchanged once more, with the others. */
 static enum shm_refusal lend(struct shm_port *port, const struct shm_board_region *region)
 {
     const uint64_t memory = atomic_load_explicit(&region->memory, memory_order_relaxed);
     const uint64_t end = memory + atomic_load_explicit(&region->bytes, memory_order_relaxed);
     const uint64_t start = memory & ~(PAGE_BYTES - 1);
     const uint64_t bytes = ((end + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1)) - start;
+    if (!shm_port_take_back(port, start, bytes, false)) {
+        return SHM_REFUSED_BUSY;
+    }
     const enum shm_refusal refusal = judge_private(port, start, bytes);
     struct hidden hidden;
     if (refusal != SHM_REFUSED_NOT) {
