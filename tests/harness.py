@@ -92,6 +92,8 @@ def parse(description, **more):
     parser.add_argument('--smoke', action='store_true', help='one test for each kind of thing')
     parser.add_argument('--one-wire', action='store_true', help='each test over one wire, in turn')
     parser.add_argument('--checked', action='store_true', help='each program as under `nonic run --check`: no errors')
+    parser.add_argument('--with', action='append', default=[], dest='options', metavar='OPTION',
+                        help='an option of `nonic run` for each program, as --with=--map-memory=now')
     parser.add_argument('--shard', type=shard, metavar='K/N', help='the Kth of N parts, from 0 on')
     parser.add_argument('--jobs', type=int, default=4, help='tests side by side (default 4)')
     parser.add_argument('--build', default=os.path.join(ROOT, 'build'), help='a build directory')
@@ -306,7 +308,7 @@ def wait_for_datagrams(port):
 
 def start(args, wire, options=(), inside=(), folder=None):
     """`inside`: a command that runs others, in a namespace say. `folder`: where it works."""
-    program = Program([*inside, nonic(), 'run', *WIRES[wire], *options, '--', *args], text=True,
+    program = Program([*inside, nonic(), 'run', *WIRES[wire], *arguments.options, *options, '--', *args], text=True,
                       cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                       start_new_session=True, env=environment())
     program.inside = inside
