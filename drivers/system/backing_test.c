@@ -46,9 +46,10 @@ static void fill(uint8_t *bytes, uint64_t count, uint64_t seed)
     }
 }
 
+/* Its path lies in the original, until the next call. */
 static struct mapping mapping_of(const void *address)
 {
-    struct mapping mapping;
+    static struct mapping mapping;
     assert_true(mapping_find((uintptr_t)address, &mapping));
     return mapping;
 }
