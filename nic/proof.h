@@ -24,7 +24,7 @@
 #include "base/instant.h"
 
 /* Without a response the next challenge follows after this long, then after pauses that double up
- * to 2^10 of it: 10 s, as routes that died are tried again (transport/block/path.h). */
+ * to 2^10 of it: 10 s, as routes that died are tried again (transport/common/path.h). */
 #define PROOF_PAUSE_NS      UINT64_C(10000000)
 #define PROOF_PAUSE_DOUBLES 10
 /* The proof has to be repeated after this long in use, ... */

@@ -13,7 +13,7 @@ struct block_sender {
     struct block_requester *requester; /* In the memory behind this. */
     uint32_t session;
     uint64_t resent; /* Packets. */
-    struct block_path_policy policy;
+    struct path_policy policy;
 };
 
 static struct block_requester *requester_of(const struct qp *qp)
@@ -54,7 +54,7 @@ void block_send_begin(struct qp *qp, const struct block_terms *terms, struct ins
     const uint32_t paths = terms->path_count < limits->paths ? terms->path_count : limits->paths;
     sender->session = terms->session;
     sender->resent = 0;
-    sender->policy = block_path_policy_default();
+    sender->policy = path_policy_default();
     struct block_requester_config config = config_of(qp);
     config.window = terms->window < limits->window ? terms->window : limits->window;
     config.read_blocks = terms->reads == 0 ? 1 : terms->reads;
@@ -300,7 +300,7 @@ bool block_send_next(struct qp *qp, struct instant now, struct nic_departure *de
     describe(qp, &out, value, &packet);
     count(qp, &out);
     block_seal(qp, &packet, departure);
-    const struct block_paths *paths = &requester_of(qp)->paths;
+    const struct paths *paths = &requester_of(qp)->paths;
     departure->route =
         block_route_of(qp, out.path, paths->count, out.own_route ? 0 : paths->path[out.path].turns);
     INVARIANTS(CHECK(departure->payload_bytes == (out.opcode == BLOCK_READ ? 0 : out.bytes)));
@@ -468,17 +468,17 @@ void block_send_on_timeout(struct qp *qp, struct instant now)
 void block_send_report(const struct qp *qp, struct qp_report *report)
 {
     const struct block_sender *sender = qp->block->sender;
-    const struct block_paths *paths = &sender->requester->paths;
+    const struct paths *paths = &sender->requester->paths;
     uint64_t least_ns = UINT64_MAX;
     report->paths = 0;
     for (uint32_t i = 0; i < paths->count; i++) {
-        const struct block_path *path = &paths->path[i];
+        const struct path *path = &paths->path[i];
         if (path->rtt.smoothed_ns != 0 && path->rtt.smoothed_ns < least_ns) {
             least_ns = path->rtt.smoothed_ns;
         }
         report->paths += !path->suspect;
         report->window_bytes += congestion_window(&path->congestion, &sender->policy.congestion);
-        report->flight_bytes += block_path_flight(path);
+        report->flight_bytes += path_flight(path);
     }
     report->round_trip_ns = least_ns == UINT64_MAX ? 0 : least_ns;
     report->losses = sender->resent;

@@ -21,7 +21,7 @@ struct target {
     struct block_requester *requester;
     struct send_queue queue;
     void *memory, *queue_memory;
-    struct block_path_policy policy;
+    struct path_policy policy;
     struct instant now;
     uint32_t answers, tsn;
 };
@@ -43,7 +43,7 @@ static uint8_t take(struct input *input)
 static void make(struct target *target, uint8_t shape)
 {
     *target = (struct target){.now = {1000000}};
-    target->policy = block_path_policy_default();
+    target->policy = path_policy_default();
     const struct block_requester_config config = {
         .first_block = FIRST,
         .first_receive = FIRST,

@@ -110,7 +110,7 @@ struct world {
     struct sim_pool packets;
     const struct row *row;
     const enum change *change; /* NULL: none. */
-    struct block_path_policy policy;
+    struct path_policy policy;
     struct block_requester *requester;
     struct send_queue queue;
     struct block_responder responder;
@@ -353,7 +353,7 @@ static void *take(struct world *world, uint32_t number, size_t bytes)
 
 static void change_policy(struct world *world)
 {
-    struct block_path_policy *policy = &world->policy;
+    struct path_policy *policy = &world->policy;
     if (is_changed(world, EACH_LOSS)) {
         policy->congestion.agree_percent = 0;
     } else if (is_changed(world, LONG_START)) {
@@ -369,7 +369,7 @@ static void begin(struct world *world, const struct row *row, const enum change 
     world->row = row;
     world->change = change;
     world->messages = row->packets / row->message;
-    world->policy = block_path_policy_default();
+    world->policy = path_policy_default();
     change_policy(world);
     sim_init(&world->sim, 1);
     world->sim.now_ps = 1000 * US;

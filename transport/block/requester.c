@@ -44,8 +44,8 @@ static void depart(struct block_requester *requester, struct block_outgoing *out
                    struct instant now)
 {
     const uint32_t cost = out->bytes + requester->packet_cost;
-    out->tsn = block_path_sent(block_path_of(requester, out->path), cost == 0 ? 1 : cost,
-                               out->ack_request, now);
+    out->tsn =
+        path_sent(block_path_of(requester, out->path), cost == 0 ? 1 : cost, out->ack_request, now);
     /* Nobody gives up for a probe of a path that is idle. */
     if (requester->retry_at.ns == UINT64_MAX && requester->oldest != requester->next) {
         requester->retry_at = instant_after(now, ack_timeout_ns(requester->timeout_code));
@@ -64,7 +64,7 @@ static bool next_probe(struct block_requester *requester, struct instant now,
     const uint8_t path = (uint8_t)__builtin_ctz(requester->probes);
     requester->probes &= (uint16_t) ~(1u << path);
     /* The probe's answer could not be told from the home probe's. */
-    requester->own_route = BLOCK_PATH_NONE;
+    requester->own_route = PATH_NONE;
     *out = (struct block_outgoing){
         .opcode = BLOCK_PROBE,
         .path = path,
@@ -86,11 +86,11 @@ static bool probe_own_route(struct block_requester *requester, const struct send
         return false;
     }
     for (uint8_t path = 0; path < requester->paths.count; path++) {
-        struct block_path *away = block_path_of(requester, path);
+        struct path *away = block_path_of(requester, path);
         if (away->turns == 0) {
             requester->away &= (uint16_t) ~(1u << path);
-        } else if (block_path_own_route_due(away, now)) {
-            block_path_own_route_tried(away, now);
+        } else if (path_own_route_due(away, now)) {
+            path_own_route_tried(away, now);
             requester->own_route = path;
             *out = (struct block_outgoing){.opcode = BLOCK_PROBE,
                                            .path = path,
@@ -122,12 +122,11 @@ static bool reopen(struct block_requester *requester, uint8_t path, uint8_t *els
     if (!block_path_of(requester, path)->suspect) {
         return block_path_has_room(requester, path, now);
     }
-    const uint8_t other = block_paths_choose(&requester->paths, false, now);
+    const uint8_t other = paths_choose(&requester->paths, false, now);
     const uint32_t bn = requester->open_block[path];
-    const bool taken = other != BLOCK_PATH_NONE && (requester->open >> other & 1) != 0;
-    if (other == BLOCK_PATH_NONE ||
-        (taken && !block_number_before(bn, requester->open_block[other]))) {
-        block_wake_at(requester, block_paths_room_at(&requester->paths, now), now);
+    const bool taken = other != PATH_NONE && (requester->open >> other & 1) != 0;
+    if (other == PATH_NONE || (taken && !block_number_before(bn, requester->open_block[other]))) {
+        block_wake_at(requester, paths_room_at(&requester->paths, now), now);
         return false;
     }
     if (taken) {
@@ -279,7 +278,7 @@ static const struct work *next_on_wire(const struct send_queue *queue)
 static bool wants_answer(const struct block_requester *requester, const struct send_queue *queue,
                          bool draining, const struct block_outgoing *out)
 {
-    if (block_path_wants_answer(block_path_of(requester, out->path))) {
+    if (path_wants_answer(block_path_of(requester, out->path))) {
         return true;
     }
     const bool data = work_wants_response(out->work);
@@ -422,9 +421,9 @@ static bool next_new(struct block_requester *requester, struct send_queue *queue
     }
     const bool alone = requester->oldest == requester->next;
     const bool lone = work->bytes <= requester->mtu_bytes && queue->next + 1 == queue->tail;
-    const uint8_t path = block_paths_choose(&requester->paths, lone, now);
-    if (path == BLOCK_PATH_NONE || (requester->open >> path & 1) != 0) {
-        block_wake_at(requester, block_paths_room_at(&requester->paths, now), now);
+    const uint8_t path = paths_choose(&requester->paths, lone, now);
+    if (path == PATH_NONE || (requester->open >> path & 1) != 0) {
+        block_wake_at(requester, paths_room_at(&requester->paths, now), now);
         return false;
     }
     if (!work->started) {

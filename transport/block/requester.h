@@ -21,8 +21,8 @@
 
 #include "base/check.h"
 #include "base/instant.h"
-#include "transport/block/paths.h"
 #include "transport/block/ranges.h"
+#include "transport/common/paths.h"
 #include "transport/common/work.h"
 #include "wire/block.h"
 
@@ -106,11 +106,11 @@ struct block_requester {
     bool link_shut;        /* It was full, and too little of it is free yet for a batch. */
     /* The path of the newest packet: a block that is half sent there goes on first. */
     uint8_t current;
-    uint16_t open;     /* One bit for each path: a block is half sent there, open_block. */
-    uint16_t probes;   /* One bit for each path: a probe is due; ... */
-    uint16_t away;     /* ... it may have left its own route. */
-    uint8_t own_route; /* The only path whose own route is being probed; BLOCK_PATH_NONE: none. */
-    struct psn answer; /* The newest one's count. */
+    uint16_t open;            /* One bit for each path: a block is half sent there, open_block. */
+    uint16_t probes;          /* One bit for each path: a probe is due; ... */
+    uint16_t away;            /* ... it may have left its own route. */
+    uint8_t own_route;        /* The only path whose own route is being probed; PATH_NONE: none. */
+    struct psn answer;        /* The newest one's count. */
     struct instant retry_at;  /* INSTANT_NEVER: nothing is under way. */
     struct instant resume_at; /* Valid while pausing. */
     struct instant probe_at;  /* When a probe asks for an answer, if none came before. */
@@ -121,8 +121,8 @@ struct block_requester {
     uint64_t missing[BLOCK_WINDOW_MAX / 64]; /* By BN & mask: to be looked at for re-sending. */
     struct psn resumed[BLOCK_PATHS_MAX];     /* TSNs from here on left after the last pause. */
     struct instant lost_at[BLOCK_PATHS_MAX]; /* When something was lost last; 0: never. */
-    const struct block_path_policy *policy;
-    struct block_paths paths;
+    const struct path_policy *policy;
+    struct paths paths;
     struct block_ranges ranges;
 };
 
@@ -139,7 +139,7 @@ struct block_requester_config {
     uint64_t trip_ns; /* A first guess; 0: none. */
     uint8_t path_count;
     uint8_t retry_limit, rnr_limit, reads_max, timeout_code;
-    const struct block_path_policy *policy; /* In place as long as the requester is. */
+    const struct path_policy *policy; /* In place as long as the requester is. */
 };
 
 /* The memory, 8-byte aligned, for `blocks` (a power of two, 64 to 1024) and `path_count` paths. */

@@ -55,8 +55,7 @@ static inline bool block_has_data(const struct block_sending *block)
     return block->arrived == block_positions(block->last);
 }
 
-static inline struct block_path *block_path_of(const struct block_requester *requester,
-                                               uint8_t path)
+static inline struct path *block_path_of(const struct block_requester *requester, uint8_t path)
 {
     return &requester->paths.path[path];
 }

@@ -32,10 +32,10 @@ void block_settle(struct block_requester *requester)
 static void note_arrived(struct block_requester *requester, const struct block_sending *block,
                          struct instant now)
 {
-    struct block_path *path = &requester->paths.path[block->path];
+    struct path *path = &requester->paths.path[block->path];
     if (block->round == 0 &&
         (!path->arrived_known || psn_distance(path->arrived, block->newest) > 0)) {
-        (void)block_path_on_arrived(path, block->newest, now);
+        (void)path_on_arrived(path, block->newest, now);
     }
 }
 
@@ -143,19 +143,19 @@ static bool apply_echo(struct block_requester *requester, const struct block_ans
     if (answer->echo_void) {
         return true;
     }
-    struct block_path *path = &requester->paths.path[answer->echo_path];
+    struct path *path = &requester->paths.path[answer->echo_path];
     const uint64_t here = instant_before(now, came) ? 0 : now.ns - came.ns;
     const uint64_t held = answer->echo_delay_ns + here;
-    const struct block_echo_report echo = {
+    const struct path_echo_report echo = {
         .tsn = psn_of(answer->echo_tsn),
         .held_ns = held < UINT32_MAX ? (uint32_t)held : UINT32_MAX,
         .ce_packets = copy ? 0 : answer->ce_marked,
     };
-    if (block_path_on_echo(path, &echo, now) == BLOCK_ECHO_IMPOSSIBLE) {
+    if (path_on_echo(path, &echo, now) == PATH_ECHO_IMPOSSIBLE) {
         return false;
     }
     if (answer->duplicates != 0 && block_was_lossy(requester, answer->echo_path, now)) {
-        block_path_on_spurious(path, answer->duplicates, now);
+        path_on_spurious(path, answer->duplicates, now);
     }
     return true;
 }
@@ -335,9 +335,9 @@ static struct block_progress apply_status(struct block_requester *requester,
 static void note_own_route(struct block_requester *requester, const struct block_answer *answer,
                            struct instant now)
 {
-    if (UNLIKELY(answer->answers_probe) && requester->own_route != BLOCK_PATH_NONE) {
-        block_path_own_route_answers(block_path_of(requester, requester->own_route), now);
-        requester->own_route = BLOCK_PATH_NONE;
+    if (UNLIKELY(answer->answers_probe) && requester->own_route != PATH_NONE) {
+        path_own_route_answers(block_path_of(requester, requester->own_route), now);
+        requester->own_route = PATH_NONE;
     }
 }
 

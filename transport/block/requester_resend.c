@@ -51,11 +51,11 @@ static struct instant loss_at(const struct block_requester *requester,
     if (!block->echoed) {
         return INSTANT_NEVER;
     }
-    const struct block_path *path = &requester->paths.path[block->path];
+    const struct path *path = &requester->paths.path[block->path];
     const bool newest_came = psn_equal(path->arrived, block->newest);
     /* The newest packet itself came, but was not kept: the packet before it decides. */
     const struct instant at =
-        block_path_loss_deadline(path, newest_came ? psn_before(block->newest, 1) : block->newest);
+        path_loss_deadline(path, newest_came ? psn_before(block->newest, 1) : block->newest);
     return newest_came && at.ns == UINT64_MAX ? (struct instant){0} : at;
 }
 
@@ -110,8 +110,8 @@ static struct instant due_at(const struct block_requester *requester,
 bool block_resend_path(struct block_requester *requester, struct block_sending *block,
                        struct instant now)
 {
-    const uint8_t path = block_paths_choose(&requester->paths, true, now);
-    if (path == BLOCK_PATH_NONE) {
+    const uint8_t path = paths_choose(&requester->paths, true, now);
+    if (path == PATH_NONE) {
         return false;
     }
     block->path = path;
@@ -122,7 +122,7 @@ static void note_loss(struct block_requester *requester, const struct block_send
                       uint32_t bytes, struct instant now)
 {
     requester->lost_at[block->path] = now;
-    block_path_on_lost(&requester->paths.path[block->path], bytes, now);
+    path_on_lost(&requester->paths.path[block->path], bytes, now);
 }
 
 /* From now on READs ask for half as much. */
@@ -240,7 +240,7 @@ void block_resend_reported(struct block_requester *requester, uint32_t bn,
                            const struct block_record *record, struct instant now)
 {
     struct block_sending *block = block_at(requester, bn);
-    const struct block_path *path = &requester->paths.path[block->path];
+    const struct path *path = &requester->paths.path[block->path];
     /* A path that was left may never echo anything again. */
     block->echoed =
         path->suspect || (path->arrived_known && psn_distance(block->newest, path->arrived) >= 0);

@@ -25,7 +25,7 @@ static uint32_t block_flight(const struct block_requester *requester)
 {
     uint32_t flight = 0;
     for (uint32_t i = 0; i < requester->paths.count; i++) {
-        flight += block_path_flight(&requester->paths.path[i]);
+        flight += path_flight(&requester->paths.path[i]);
     }
     return flight;
 }
@@ -142,10 +142,10 @@ bool block_link_has_room(struct block_requester *requester, uint32_t asked_bytes
 /* May a packet leave on this path? If not now, time may tell. */
 bool block_path_has_room(struct block_requester *requester, uint8_t path, struct instant now)
 {
-    if (block_path_room(block_path_of(requester, path), now) > 0) {
+    if (path_room(block_path_of(requester, path), now) > 0) {
         return true;
     }
-    block_wake_at(requester, block_path_room_at(block_path_of(requester, path), now), now);
+    block_wake_at(requester, path_room_at(block_path_of(requester, path), now), now);
     return false;
 }
 

@@ -45,7 +45,7 @@ struct bench {
     struct send_queue queue;
     void *memory, *queue_memory;
     struct block_requester_config config;
-    struct block_path_policy policy;
+    struct path_policy policy;
     struct instant now;
     struct prng prng;
     struct message messages[MESSAGES];
@@ -74,7 +74,7 @@ struct bench {
 static struct bench *begin(uint64_t seed)
 {
     struct bench *bench = calloc(1, sizeof(*bench));
-    bench->policy = block_path_policy_default();
+    bench->policy = path_policy_default();
     bench->config = (struct block_requester_config){
         .first_block = FIRST_BN,
         .first_receive = FIRST_RN,
@@ -653,7 +653,7 @@ static uint32_t under_way(uint64_t trip_ns)
     post(bench, WORK_WRITE, 8 * MTU, 0);
     post(bench, WORK_WRITE, 2000 * MTU, 0);
     pull_all(bench);
-    assert_int_equal(block_path_flight(bench->requester->paths.path), 100 * (MTU + 64));
+    assert_int_equal(path_flight(bench->requester->paths.path), 100 * (MTU + 64));
     bench->now.ns += trip_ns;
     assert_int_equal(
         told(bench,
@@ -661,7 +661,7 @@ static uint32_t under_way(uint64_t trip_ns)
             .verdict,
         BLOCK_PROGRESS);
     pull_all(bench);
-    const uint32_t packets = block_path_flight(bench->requester->paths.path) / (MTU + 64);
+    const uint32_t packets = path_flight(bench->requester->paths.path) / (MTU + 64);
     end(bench);
     return packets;
 }
@@ -724,7 +724,7 @@ static void test_answers_that_lay_here(void **state)
     struct bench *bench = simple();
     post(bench, WORK_WRITE, 1, 0);
     assert_int_equal(pull_all(bench), 1);
-    struct block_path *path = &bench->requester->paths.path[0];
+    struct path *path = &bench->requester->paths.path[0];
     const struct block_packet packet = {
         .opcode = BLOCK_ANSWER,
         .answer = {.base = FIRST_BN + 1,
@@ -959,7 +959,7 @@ static void test_unequal_paths(void **state)
 /* Nothing is heard until the path has left its own route twice; then all requests complete. */
 static void leave_the_own_way(struct bench *bench)
 {
-    struct block_path *path = &bench->requester->paths.path[0];
+    struct path *path = &bench->requester->paths.path[0];
     while (path->turns != 2) {
         bench->now = block_requester_deadline(bench->requester);
         assert_false(block_requester_on_time(bench->requester, bench->now));
@@ -1745,7 +1745,7 @@ static void test_forgotten_behind_a_dead_path(void **state)
     assert_int_equal(told(bench, &part).verdict, BLOCK_PROGRESS);
     part.record_count = 1;
     assert_int_equal(told(bench, &part).verdict, BLOCK_PROGRESS);
-    struct block_path *dead = &bench->requester->paths.path[1];
+    struct path *dead = &bench->requester->paths.path[1];
     dead->suspect = true;
     dead->timeout_at = INSTANT_NEVER;
     const struct block_answer forgotten = {
@@ -1778,7 +1778,7 @@ static void test_half_sent_on_a_dead_path(void **state)
     post(bench, WORK_READ, 64 * MTU, 0);
     pull_all(bench);
     assert_int_equal(bench->requester->open, 3);
-    struct block_path *dead = &bench->requester->paths.path[0];
+    struct path *dead = &bench->requester->paths.path[0];
     dead->suspect = true;
     dead->settled_bytes = dead->sent_bytes;
     dead->timeout_at = INSTANT_NEVER;
@@ -1788,7 +1788,7 @@ static void test_half_sent_on_a_dead_path(void **state)
         while (!goes_on && pull(bench)) {
             goes_on = bench->out.opcode == BLOCK_WRITE && bench->out.path == 1;
         }
-        const struct block_path *path = &bench->requester->paths.path[1];
+        const struct path *path = &bench->requester->paths.path[1];
         const struct block_answer echo = {.base = FIRST_BN,
                                           .limit_void = true,
                                           .echo_path = 1,
@@ -1802,7 +1802,7 @@ static void test_half_sent_on_a_dead_path(void **state)
 /* The path is left, and all that is out there is lost. */
 static void leave(struct bench *bench, uint32_t path)
 {
-    struct block_path *dead = &bench->requester->paths.path[path];
+    struct path *dead = &bench->requester->paths.path[path];
     dead->suspect = true;
     dead->settled_bytes = dead->sent_bytes;
     dead->timeout_at = INSTANT_NEVER;

@@ -14,32 +14,34 @@ static uint32_t paths_offset(uint32_t blocks)
 
 size_t block_requester_bytes(uint32_t blocks, uint8_t path_count)
 {
-    const size_t path = sizeof(struct block_path) + BLOCK_PATH_RECORDS * sizeof(struct path_record);
+    const size_t path = sizeof(struct path) + PATH_RECORDS * sizeof(struct path_record);
     return paths_offset(blocks) + path_count * path;
 }
 
+_Static_assert(BLOCK_PATHS_MAX == PATHS_MAX, "the number of a path has 4 bits in a packet");
+
 static void init_paths(struct block_requester *requester,
-                       const struct block_requester_config *config, struct block_path *path,
+                       const struct block_requester_config *config, struct path *path,
                        struct instant now)
 {
     struct path_record *records = (struct path_record *)(void *)(path + config->path_count);
     for (uint32_t i = 0; i < config->path_count; i++) {
-        const struct block_path_config path_config = {
+        const struct path_config path_config = {
             .first_tsn = config->first_tsn,
             .packet_bytes = config->mtu_bytes + config->packet_cost,
             .trip_ns = config->trip_ns,
-            .records = records + (size_t)i * BLOCK_PATH_RECORDS,
-            .record_count = BLOCK_PATH_RECORDS,
+            .records = records + (size_t)i * PATH_RECORDS,
+            .record_count = PATH_RECORDS,
             .policy = config->policy,
         };
-        block_path_init(&path[i], &path_config, now);
+        path_init(&path[i], &path_config, now);
         /* HELLO went by the first. Its time is no least one of a longer route, or all that is
          * longer would seem to wait in a queue. */
         for (uint32_t quarter = 0; i != 0 && quarter < RTT_QUARTERS; quarter++) {
             path[i].rtt.least_ns[quarter] = UINT32_MAX;
         }
     }
-    block_paths_init(&requester->paths, path, config->path_count);
+    paths_init(&requester->paths, path, config->path_count);
 }
 
 struct block_requester *block_requester_init(void *memory, uint32_t blocks,
@@ -73,7 +75,7 @@ struct block_requester *block_requester_init(void *memory, uint32_t blocks,
         .rnr_left = config->rnr_limit,
         .timeout_code = config->timeout_code,
         .retry_at = INSTANT_NEVER,
-        .own_route = BLOCK_PATH_NONE,
+        .own_route = PATH_NONE,
         .resume_at = INSTANT_NEVER,
         .probe_at = INSTANT_NEVER,
         .wake_at = INSTANT_NEVER,
@@ -81,7 +83,7 @@ struct block_requester *block_requester_init(void *memory, uint32_t blocks,
         .policy = config->policy,
     };
     block_ranges_init(&requester->ranges);
-    init_paths(requester, config, (struct block_path *)(void *)(bytes + paths_offset(blocks)), now);
+    init_paths(requester, config, (struct path *)(void *)(bytes + paths_offset(blocks)), now);
     return requester;
 }
 
@@ -137,7 +139,7 @@ struct instant block_requester_deadline(const struct block_requester *requester)
     case BLOCK_REQUESTER_REFUSED: break;
     }
     return earlier(earlier(requester->retry_at, requester->probe_at),
-                   earlier(requester->wake_at, block_paths_deadline(&requester->paths)));
+                   earlier(requester->wake_at, paths_deadline(&requester->paths)));
 }
 
 /* A path that is probed or left. */
@@ -145,14 +147,14 @@ static void look_at_paths(struct block_requester *requester, struct instant now)
 {
     /* Each path has at most one event of each kind at a time. */
     for (uint32_t i = 0; i < 2 * BLOCK_PATHS_MAX; i++) {
-        const struct block_paths_event event = block_paths_on_time(&requester->paths, now);
+        const struct paths_event event = paths_on_time(&requester->paths, now);
         switch (event.event) {
-        case BLOCK_PATH_QUIET: return;
-        case BLOCK_PATH_PROBE:
+        case PATH_QUIET: return;
+        case PATH_PROBE:
             requester->probes |= (uint16_t)(1u << event.path);
             requester->away |= (uint16_t)(1u << event.path);
             break;
-        case BLOCK_PATH_LEFT: block_resend_path_left(requester, event.path); break;
+        case PATH_LEFT: block_resend_path_left(requester, event.path); break;
         }
     }
 }

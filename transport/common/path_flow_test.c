@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "transport/block/path.h"
+#include "transport/common/path.h"
 
 #define PACKET  4608u
 #define BLOCK   64u
@@ -48,9 +48,9 @@ struct transit {
 };
 
 struct line {
-    struct block_path path;
-    struct block_path_policy policy;
-    struct path_record records[BLOCK_PATH_RECORDS];
+    struct path path;
+    struct path_policy policy;
+    struct path_record records[PATH_RECORDS];
     struct transit there[OUT], back[OUT];
     uint32_t there_first, there_next, back_first, back_next;
     uint64_t busy_until, sent, arrived, answers, lost;
@@ -59,11 +59,11 @@ struct line {
 
 static void leave(struct line *line, const struct row *row, uint64_t now)
 {
-    const bool asks = line->sent % BLOCK == BLOCK - 1 || block_path_wants_answer(&line->path);
+    const bool asks = line->sent % BLOCK == BLOCK - 1 || path_wants_answer(&line->path);
     const uint64_t wait = line->busy_until > now ? line->busy_until - now : 0;
     struct transit *packet = &line->there[line->there_next++ % OUT];
     assert_true(line->there_next - line->there_first < OUT);
-    packet->tsn = block_path_sent(&line->path, PACKET, asks, (struct instant){now});
+    packet->tsn = path_sent(&line->path, PACKET, asks, (struct instant){now});
     packet->asks = asks;
     packet->lost = prng_chance(&line->prng, row->loss);
     line->busy_until = now + wait + (packet->lost ? 0 : PACKET * MS / row->rate);
@@ -91,22 +91,21 @@ static void arrive(struct line *line, const struct row *row, uint64_t now)
 static void answer(struct line *line, uint64_t now)
 {
     while (line->back_first != line->back_next && line->back[line->back_first % OUT].at <= now) {
-        const struct block_echo_report echo = {
+        const struct path_echo_report echo = {
             .tsn = line->back[line->back_first++ % OUT].tsn,
         };
         if (line->lost != 0) {
-            block_path_on_lost(&line->path, (uint32_t)line->lost * PACKET, (struct instant){now});
+            path_on_lost(&line->path, (uint32_t)line->lost * PACKET, (struct instant){now});
             line->lost = 0;
         }
-        assert_int_equal(block_path_on_echo(&line->path, &echo, (struct instant){now}),
-                         BLOCK_ECHO_NEWS);
+        assert_int_equal(path_on_echo(&line->path, &echo, (struct instant){now}), PATH_ECHO_NEWS);
     }
 }
 
 static uint64_t earliest(const struct line *line, uint64_t now)
 {
-    const uint64_t due = block_path_deadline(&line->path).ns;
-    const uint64_t room = block_path_room_at(&line->path, (struct instant){now}).ns;
+    const uint64_t due = path_deadline(&line->path).ns;
+    const uint64_t room = path_room_at(&line->path, (struct instant){now}).ns;
     uint64_t next = due < room ? due : room;
     next = next == UINT64_MAX ? next : next + LATE_NS;
     if (line->there_first != line->there_next && line->there[line->there_first % OUT].at < next) {
@@ -121,29 +120,28 @@ static uint64_t earliest(const struct line *line, uint64_t now)
 static void play(const struct row *row)
 {
     static struct line line;
-    line = (struct line){.policy = block_path_policy_default()};
+    line = (struct line){.policy = path_policy_default()};
     prng_init(&line.prng, 1);
-    block_path_init(&line.path,
-                    &(struct block_path_config){
-                        .first_tsn = psn_of(PSN_MASK - 9),
-                        .packet_bytes = PACKET,
-                        .trip_ns = row->trip_us * UINT64_C(1000),
-                        .records = line.records,
-                        .record_count = BLOCK_PATH_RECORDS,
-                        .policy = &line.policy,
-                    },
-                    (struct instant){0});
+    path_init(&line.path,
+              &(struct path_config){
+                  .first_tsn = psn_of(PSN_MASK - 9),
+                  .packet_bytes = PACKET,
+                  .trip_ns = row->trip_us * UINT64_C(1000),
+                  .records = line.records,
+                  .record_count = PATH_RECORDS,
+                  .policy = &line.policy,
+              },
+              (struct instant){0});
     uint64_t warm = 0;
     for (uint64_t now = 1; now < row->ms * MS; now = earliest(&line, now)) {
         warm = now < row->ms * MS / 4 ? line.arrived : warm;
         arrive(&line, row, now);
         answer(&line, now);
-        while (block_path_on_time(&line.path, (struct instant){0}, (struct instant){now}) !=
-               BLOCK_PATH_QUIET) {
+        while (path_on_time(&line.path, (struct instant){0}, (struct instant){now}) != PATH_QUIET) {
             leave(&line, row, now);
         }
         uint32_t room;
-        while ((room = block_path_room(&line.path, (struct instant){now})) != 0) {
+        while ((room = path_room(&line.path, (struct instant){now})) != 0) {
             for (uint32_t n = 0; n < CALL && (n == 0 || n < room / PACKET); n++) {
                 leave(&line, row, now);
             }

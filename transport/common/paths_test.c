@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "transport/block/paths.h"
+#include "transport/common/paths.h"
 
 #define PATHS  4
 #define PACKET 4608u
@@ -20,10 +20,10 @@
 #define OUT    4096u
 
 struct bench {
-    struct block_path_policy policy;
-    struct block_paths paths;
-    struct block_path path[PATHS];
-    struct path_record records[PATHS][BLOCK_PATH_RECORDS];
+    struct path_policy policy;
+    struct paths paths;
+    struct path path[PATHS];
+    struct path_record records[PATHS][PATH_RECORDS];
     uint64_t trip[PATHS];     /* UINT64_MAX: dead. */
     uint64_t due[PATHS][OUT]; /* When the echo of a TSN comes. */
     uint32_t next[PATHS], echoed[PATHS];
@@ -37,27 +37,27 @@ static struct instant at(uint64_t ns)
 
 static void start(struct bench *bench)
 {
-    *bench = (struct bench){.policy = block_path_policy_default()};
+    *bench = (struct bench){.policy = path_policy_default()};
     for (uint8_t n = 0; n < PATHS; n++) {
-        block_path_init(&bench->path[n],
-                        &(struct block_path_config){
-                            .packet_bytes = PACKET,
-                            .trip_ns = PATHS * MS,
-                            .records = bench->records[n],
-                            .record_count = BLOCK_PATH_RECORDS,
-                            .policy = &bench->policy,
-                        },
-                        at(0));
+        path_init(&bench->path[n],
+                  &(struct path_config){
+                      .packet_bytes = PACKET,
+                      .trip_ns = PATHS * MS,
+                      .records = bench->records[n],
+                      .record_count = PATH_RECORDS,
+                      .policy = &bench->policy,
+                  },
+                  at(0));
         bench->trip[n] = (n + 1) * MS;
     }
-    block_paths_init(&bench->paths, bench->path, PATHS);
+    paths_init(&bench->paths, bench->path, PATHS);
 }
 
 static void send(struct bench *bench, uint8_t path, uint64_t now)
 {
     const uint64_t trip = bench->trip[path];
     bench->due[path][bench->next[path]++ % OUT] = trip == UINT64_MAX ? trip : now + trip;
-    (void)block_path_sent(&bench->path[path], PACKET, true, at(now));
+    (void)path_sent(&bench->path[path], PACKET, true, at(now));
 }
 
 static void hear(struct bench *bench, uint64_t now)
@@ -68,10 +68,10 @@ static void hear(struct bench *bench, uint64_t now)
             if (due > now && due != UINT64_MAX) {
                 break;
             }
-            const struct block_echo_report echo = {.tsn = psn_of(bench->echoed[n])};
+            const struct path_echo_report echo = {.tsn = psn_of(bench->echoed[n])};
             if (due != UINT64_MAX) {
-                assert_int_not_equal(block_path_on_echo(&bench->path[n], &echo, at(now)),
-                                     BLOCK_ECHO_IMPOSSIBLE);
+                assert_int_not_equal(path_on_echo(&bench->path[n], &echo, at(now)),
+                                     PATH_ECHO_IMPOSSIBLE);
             }
         }
     }
@@ -81,18 +81,18 @@ static void tick(struct bench *bench, uint64_t now)
 {
     hear(bench, now);
     for (;;) {
-        const struct block_paths_event due = block_paths_on_time(&bench->paths, at(now));
-        if (due.event == BLOCK_PATH_QUIET) {
+        const struct paths_event due = paths_on_time(&bench->paths, at(now));
+        if (due.event == PATH_QUIET) {
             break;
         }
-        if (due.event == BLOCK_PATH_LEFT) {
+        if (due.event == PATH_LEFT) {
             bench->left[due.path]++;
             continue;
         }
         bench->probes++;
         send(bench, due.path, now);
     }
-    assert_true(block_paths_deadline(&bench->paths).ns > now);
+    assert_true(paths_deadline(&bench->paths).ns > now);
 }
 
 /* Sends a packet every 20 us where it is told to. */
@@ -100,18 +100,18 @@ static void play(struct bench *bench, uint64_t from, uint64_t to)
 {
     for (uint64_t now = from; now < to; now += 20 * US) {
         tick(bench, now);
-        const uint8_t path = block_paths_choose(&bench->paths, false, at(now));
-        if (path != BLOCK_PATH_NONE) {
-            assert_true(block_path_room(&bench->path[path], at(now)) > 0);
+        const uint8_t path = paths_choose(&bench->paths, false, at(now));
+        if (path != PATH_NONE) {
+            assert_true(path_room(&bench->path[path], at(now)) > 0);
             send(bench, path, now);
         } else {
             uint64_t first = UINT64_MAX;
             for (int n = 0; n < PATHS; n++) {
-                const uint64_t room = block_path_room_at(&bench->path[n], at(now)).ns;
+                const uint64_t room = path_room_at(&bench->path[n], at(now)).ns;
                 first = room < first ? room : first;
             }
             assert_true(first > now);
-            assert_true(block_paths_room_at(&bench->paths, at(now)).ns == first);
+            assert_true(paths_room_at(&bench->paths, at(now)).ns == first);
         }
     }
 }
@@ -128,11 +128,11 @@ static void test_round_robin(void **state)
     }
     assert_int_equal(bench.probes, 0);
     /* The quickest is path 0, unless it has no room. */
-    assert_int_equal(block_paths_choose(&bench.paths, true, at(500 * MS)), 0);
-    while (block_path_room(&bench.path[0], at(500 * MS)) > 0) {
+    assert_int_equal(paths_choose(&bench.paths, true, at(500 * MS)), 0);
+    while (path_room(&bench.path[0], at(500 * MS)) > 0) {
         send(&bench, 0, 500 * MS);
     }
-    assert_int_equal(block_paths_choose(&bench.paths, true, at(500 * MS)), 1);
+    assert_int_equal(paths_choose(&bench.paths, true, at(500 * MS)), 1);
 }
 
 /* EXA-100: a path that loses everything is left within a few round trips of the timers' floors, and
@@ -197,7 +197,7 @@ static void test_only_paths_of_the_group(void **state)
     (void)state;
     static struct bench bench;
     start(&bench);
-    block_paths_init(&bench.paths, bench.path, 1);
+    paths_init(&bench.paths, bench.path, 1);
     for (uint64_t now = 0; now < 400 * MS; now += MS) {
         tick(&bench, now);
         send(&bench, 1, now);

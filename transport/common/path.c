@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "transport/block/path.h"
+#include "transport/common/path.h"
 
 #include <stddef.h>
 
-/* Packets that leave within this part of a round trip share a record, so that BLOCK_PATH_RECORDS
+/* Packets that leave within this part of a round trip share a record, so that PATH_RECORDS
  * are enough for two round trips. */
 #define RECORD_PARTS 32
 
@@ -36,9 +36,9 @@
 /* One tick of a kernel's clock. */
 #define OVERSLEPT_NS 4000000
 
-struct block_path_policy block_path_policy_default(void)
+struct path_policy path_policy_default(void)
 {
-    return (struct block_path_policy){
+    return (struct path_policy){
         .rtt = rtt_policy_default(),
         .congestion = congestion_policy_default(),
         .reordering_least_ns = 50000,
@@ -49,12 +49,11 @@ struct block_path_policy block_path_policy_default(void)
     };
 }
 
-void block_path_init(struct block_path *path, const struct block_path_config *config,
-                     struct instant now)
+void path_init(struct path *path, const struct path_config *config, struct instant now)
 {
     const uint32_t count = config->record_count;
-    CHECK(count >= BLOCK_PATH_RECORDS && (count & (count - 1)) == 0);
-    *path = (struct block_path){
+    CHECK(count >= PATH_RECORDS && (count & (count - 1)) == 0);
+    *path = (struct path){
         .policy = config->policy,
         .records = config->records,
         .record_mask = count - 1,
@@ -71,13 +70,13 @@ void block_path_init(struct block_path *path, const struct block_path_config *co
     }
 }
 
-static struct path_record *record_at(const struct block_path *path, uint32_t position)
+static struct path_record *record_at(const struct path *path, uint32_t position)
 {
     return &path->records[position & path->record_mask];
 }
 
 /* The record of a TSN; NULL: forgotten, or never sent. */
-static const struct path_record *record_of(const struct block_path *path, struct psn tsn)
+static const struct path_record *record_of(const struct path *path, struct psn tsn)
 {
     uint32_t low = path->record_next - path->record_count, high = path->record_next;
     if (psn_distance(tsn, path->next) <= 0) {
@@ -97,12 +96,12 @@ static const struct path_record *record_of(const struct block_path *path, struct
     return NULL;
 }
 
-uint32_t block_path_flight(const struct block_path *path)
+uint32_t path_flight(const struct path *path)
 {
     return path->sent_bytes - path->settled_bytes;
 }
 
-static uint32_t window(const struct block_path *path)
+static uint32_t window(const struct path *path)
 {
     return congestion_window(&path->congestion, &path->policy->congestion);
 }
@@ -125,7 +124,7 @@ static void count_up(uint8_t *count, uint8_t most)
 }
 
 /* Packets are in flight from now on, or there is news of those in flight. */
-static void timers_start(struct block_path *path, struct instant now)
+static void timers_start(struct path *path, struct instant now)
 {
     path->probes = 0;
     path->expiries = 0;
@@ -134,7 +133,7 @@ static void timers_start(struct block_path *path, struct instant now)
     path->timeout_at = instant_after(path->doubt_at, rtt_rto_ns(&path->rtt, &path->policy->rtt, 0));
 }
 
-static void timers_stop(struct block_path *path)
+static void timers_stop(struct path *path)
 {
     path->probe_at = INSTANT_NEVER;
     path->timeout_at = INSTANT_NEVER;
@@ -154,7 +153,7 @@ static uint64_t pace_ns(const struct pace *pace, uint64_t bytes)
     return bytes * 1000000000 / pace->rate + 1;
 }
 
-static bool pace_of(const struct block_path *path, struct pace *pace)
+static bool pace_of(const struct path *path, struct pace *pace)
 {
     pace->rate = congestion_rate(&path->congestion, &path->policy->congestion);
     if (pace->rate == UINT64_MAX) {
@@ -170,7 +169,7 @@ static bool pace_of(const struct block_path *path, struct pace *pace)
     return true;
 }
 
-static void pay(struct block_path *path, uint32_t bytes, struct instant now)
+static void pay(struct path *path, uint32_t bytes, struct instant now)
 {
     struct pace pace;
     if (!pace_of(path, &pace)) {
@@ -182,7 +181,7 @@ static void pay(struct block_path *path, uint32_t bytes, struct instant now)
     path->paid_until = instant_after(from, pace_ns(&pace, bytes));
 }
 
-static void record(struct block_path *path, uint32_t bytes, struct instant now)
+static void record(struct path *path, uint32_t bytes, struct instant now)
 {
     struct path_record *newest = record_at(path, path->record_next - 1);
     if (path->record_count == 0 ||
@@ -202,7 +201,7 @@ static void record(struct block_path *path, uint32_t bytes, struct instant now)
     }
 }
 
-static void block_path_check(const struct block_path *path)
+static void path_check(const struct path *path)
 {
     CHECK(path->record_count <= path->record_mask + 1);
     CHECK(path->reordering >= 1 && path->reordering <= REORDERING_MOST);
@@ -215,11 +214,11 @@ static void block_path_check(const struct block_path *path)
     }
 }
 
-struct psn block_path_sent(struct block_path *path, uint32_t bytes, bool asks, struct instant now)
+struct psn path_sent(struct path *path, uint32_t bytes, bool asks, struct instant now)
 {
-    INVARIANTS(block_path_check(path));
+    INVARIANTS(path_check(path));
     CHECK(bytes > 0);
-    if (block_path_flight(path) == 0 && !path->suspect) {
+    if (path_flight(path) == 0 && !path->suspect) {
         timers_start(path, now);
     }
     const struct psn tsn = path->next;
@@ -232,12 +231,12 @@ struct psn block_path_sent(struct block_path *path, uint32_t bytes, bool asks, s
     const uint32_t whole = window(path);
     const uint32_t full =
         path->congestion.mode == CONGESTION_STARTING ? whole / 2 : whole - whole / 8;
-    path->filled = path->filled || block_path_flight(path) >= full;
-    INVARIANTS(block_path_check(path));
+    path->filled = path->filled || path_flight(path) >= full;
+    INVARIANTS(path_check(path));
     return tsn;
 }
 
-bool block_path_wants_answer(const struct block_path *path)
+bool path_wants_answer(const struct path *path)
 {
     const uint64_t whole = window(path), trip = path->rtt.smoothed_ns;
     const uint64_t timely = trip == 0 ? whole : whole * ASK_NS / trip;
@@ -261,24 +260,24 @@ static uint32_t bytes_up_to(const struct path_record *record, struct psn tsn)
 }
 
 /* A TSN that is newer than all that arrived before: its record, or NULL and why not. */
-static const struct path_record *news(const struct block_path *path, struct psn tsn,
-                                      enum block_echo *verdict)
+static const struct path_record *news(const struct path *path, struct psn tsn,
+                                      enum path_echo *verdict)
 {
-    *verdict = BLOCK_ECHO_IMPOSSIBLE;
+    *verdict = PATH_ECHO_IMPOSSIBLE;
     if (psn_distance(tsn, path->next) <= 0) {
         return NULL;
     }
-    *verdict = BLOCK_ECHO_OLD;
+    *verdict = PATH_ECHO_OLD;
     if (path->arrived_known && psn_distance(path->arrived, tsn) <= 0) {
         return NULL;
     }
     const struct path_record *found = record_of(path, tsn);
-    *verdict = found == NULL ? BLOCK_ECHO_OLD : BLOCK_ECHO_NEWS;
+    *verdict = found == NULL ? PATH_ECHO_OLD : PATH_ECHO_NEWS;
     return found;
 }
 
 /* An answer came over a path that was left: a few in a row, and it is like new. */
-static void answered(struct block_path *path, struct instant now)
+static void answered(struct path *path, struct instant now)
 {
     path->probes = 0;
     path->probe_at = now;
@@ -295,7 +294,7 @@ static void answered(struct block_path *path, struct instant now)
     congestion_init(&path->congestion, &path->policy->congestion, path->packet_bytes);
 }
 
-static void learn(struct block_path *path, const struct path_record *found, struct psn tsn,
+static void learn(struct path *path, const struct path_record *found, struct psn tsn,
                   uint64_t sample_ns, struct instant now)
 {
     const uint32_t up_to = bytes_up_to(found, tsn);
@@ -325,20 +324,20 @@ static void learn(struct block_path *path, const struct path_record *found, stru
     path->lost_bytes = 0;
     path->ce_packets = 0;
     path->filled = false;
-    if (block_path_flight(path) != 0) {
+    if (path_flight(path) != 0) {
         timers_start(path, now);
     } else {
         timers_stop(path);
     }
 }
 
-enum block_echo block_path_on_echo(struct block_path *path, const struct block_echo_report *echo,
-                                   struct instant now)
+enum path_echo path_on_echo(struct path *path, const struct path_echo_report *echo,
+                            struct instant now)
 {
-    INVARIANTS(block_path_check(path));
-    enum block_echo verdict;
+    INVARIANTS(path_check(path));
+    enum path_echo verdict;
     const struct path_record *found = news(path, echo->tsn, &verdict);
-    if (verdict == BLOCK_ECHO_IMPOSSIBLE) {
+    if (verdict == PATH_ECHO_IMPOSSIBLE) {
         return verdict;
     }
     if (found != NULL && path->suspect) {
@@ -356,25 +355,25 @@ enum block_echo block_path_on_echo(struct block_path *path, const struct block_e
         rtt_sample(&path->rtt, &path->policy->rtt, sample, now);
     }
     learn(path, found, echo->tsn, sample, now);
-    INVARIANTS(block_path_check(path));
-    return BLOCK_ECHO_NEWS;
+    INVARIANTS(path_check(path));
+    return PATH_ECHO_NEWS;
 }
 
-enum block_echo block_path_on_arrived(struct block_path *path, struct psn tsn, struct instant now)
+enum path_echo path_on_arrived(struct path *path, struct psn tsn, struct instant now)
 {
-    INVARIANTS(block_path_check(path));
-    enum block_echo verdict;
+    INVARIANTS(path_check(path));
+    enum path_echo verdict;
     const struct path_record *found = news(path, tsn, &verdict);
     if (found != NULL) {
         learn(path, found, tsn, 0, now);
     }
-    INVARIANTS(block_path_check(path));
+    INVARIANTS(path_check(path));
     return verdict;
 }
 
 /* A short round trip does not make the steps shorter: the causes of late packets need not be faster
  * there. */
-static uint64_t reordering_ns(const struct block_path *path)
+static uint64_t reordering_ns(const struct path *path)
 {
     const uint64_t trip = path->rtt.smoothed_ns, least = path->policy->reordering_least_ns;
     const uint64_t step = larger(rtt_least_ns(&path->rtt) / 4, least);
@@ -382,7 +381,7 @@ static uint64_t reordering_ns(const struct block_path *path)
     return larger(wide, trip / (RECORD_PARTS / 2));
 }
 
-struct instant block_path_loss_deadline(const struct block_path *path, struct psn tsn)
+struct instant path_loss_deadline(const struct path *path, struct psn tsn)
 {
     if (path->suspect) {
         return (struct instant){0};
@@ -399,12 +398,12 @@ struct instant block_path_loss_deadline(const struct block_path *path, struct ps
     return instant_after((struct instant){sent_ns}, path->arrived_ns + reordering_ns(path));
 }
 
-bool block_path_lost(const struct block_path *path, struct psn tsn, struct instant now)
+bool path_lost(const struct path *path, struct psn tsn, struct instant now)
 {
-    return instant_reached(now, block_path_loss_deadline(path, tsn));
+    return instant_reached(now, path_loss_deadline(path, tsn));
 }
 
-void block_path_on_lost(struct block_path *path, uint32_t bytes, struct instant now)
+void path_on_lost(struct path *path, uint32_t bytes, struct instant now)
 {
     path->lost_bytes += bytes;
     const bool begins = instant_reached(now, path->recovery_until);
@@ -423,7 +422,7 @@ void block_path_on_lost(struct block_path *path, uint32_t bytes, struct instant 
     }
 }
 
-void block_path_on_spurious(struct block_path *path, uint32_t packets, struct instant now)
+void path_on_spurious(struct path *path, uint32_t packets, struct instant now)
 {
     path->recoveries = 0;
     path->recovery_spurious += packets * path->packet_bytes;
@@ -438,18 +437,18 @@ void block_path_on_spurious(struct block_path *path, uint32_t packets, struct in
     }
 }
 
-static uint32_t window_room(const struct block_path *path)
+static uint32_t window_room(const struct path *path)
 {
-    const uint32_t flight = block_path_flight(path), whole = window(path);
+    const uint32_t flight = path_flight(path), whole = window(path);
     return path->suspect || flight >= whole ? 0 : whole - flight;
 }
 
-static bool leaves_now(const struct block_path *path, struct instant now)
+static bool leaves_now(const struct path *path, struct instant now)
 {
     return path->record_count != 0 && record_at(path, path->record_next - 1)->sent_end.ns == now.ns;
 }
 
-uint32_t block_path_room(const struct block_path *path, struct instant now)
+uint32_t path_room(const struct path *path, struct instant now)
 {
     const uint32_t room = window_room(path);
     struct pace pace;
@@ -464,14 +463,14 @@ uint32_t block_path_room(const struct block_path *path, struct instant now)
     return paced < smaller(room, least) ? 0 : (uint32_t)smaller(room, paced);
 }
 
-struct instant block_path_room_at(const struct block_path *path, struct instant now)
+struct instant path_room_at(const struct path *path, struct instant now)
 {
     const uint32_t room = window_room(path);
     struct pace pace;
     if (room == 0) {
         return INSTANT_NEVER;
     }
-    if (!pace_of(path, &pace) || block_path_room(path, now) != 0) {
+    if (!pace_of(path, &pace) || path_room(path, now) != 0) {
         return now;
     }
     const struct instant paced =
@@ -479,12 +478,12 @@ struct instant block_path_room_at(const struct block_path *path, struct instant 
     return instant_before(paced, now) ? now : paced;
 }
 
-struct instant block_path_deadline(const struct block_path *path)
+struct instant path_deadline(const struct path *path)
 {
     return instant_before(path->timeout_at, path->probe_at) ? path->timeout_at : path->probe_at;
 }
 
-static void leave(struct block_path *path, struct instant now)
+static void leave(struct path *path, struct instant now)
 {
     path->suspect = true;
     path->answers = 0;
@@ -504,13 +503,13 @@ static uint32_t doublings(uint32_t probes)
 }
 
 /* The pause before the next try, after `tries` tries that failed. */
-static uint64_t revive_ns(const struct block_path *path, uint32_t tries)
+static uint64_t revive_ns(const struct path *path, uint32_t tries)
 {
     return smaller(path->policy->revive_ns << smaller(tries, 16), path->policy->revive_most_ns);
 }
 
 /* A route that fails again soon after it answered waits as long as before. */
-static void leave_own_route(struct block_path *path, struct instant now)
+static void leave_own_route(struct path *path, struct instant now)
 {
     if (now.ns - path->own_route_at.ns > path->policy->revive_most_ns) {
         path->own_route_tries = 0;
@@ -519,7 +518,7 @@ static void leave_own_route(struct block_path *path, struct instant now)
 }
 
 /* Counts a probe. A route whose probe got no answer is not probed next. */
-static void count_probe(struct block_path *path, struct instant now)
+static void count_probe(struct path *path, struct instant now)
 {
     if (path->probes != 0) {
         if (path->turns == 0) {
@@ -531,21 +530,20 @@ static void count_probe(struct block_path *path, struct instant now)
 }
 
 /* A suspect's turn to be tried: one that did not answer waits twice as long. */
-static void try_suspect(struct block_path *path, struct instant now)
+static void try_suspect(struct path *path, struct instant now)
 {
     path->answers = path->probes == 0 ? path->answers : 0;
     path->probe_at = instant_after(now, revive_ns(path, path->probes));
     count_probe(path, now);
 }
 
-enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
-                                         struct instant now)
+enum path_event path_on_time(struct path *path, struct instant elsewhere, struct instant now)
 {
-    INVARIANTS(block_path_check(path));
+    INVARIANTS(path_check(path));
     if (instant_reached(now, path->timeout_at)) {
         if (instant_before(path->doubt_at, elsewhere)) {
             leave(path, now);
-            return BLOCK_PATH_LEFT;
+            return PATH_LEFT;
         }
         count_up(&path->expiries, UINT8_MAX);
         congestion_on_silence(&path->congestion, &path->policy->congestion, now);
@@ -553,7 +551,7 @@ enum block_path_event block_path_on_time(struct block_path *path, struct instant
             instant_after(now, rtt_rto_ns(&path->rtt, &path->policy->rtt, path->expiries));
     }
     if (!instant_reached(now, path->probe_at)) {
-        return BLOCK_PATH_QUIET;
+        return PATH_QUIET;
     }
     if (path->suspect) {
         try_suspect(path, now);
@@ -565,22 +563,22 @@ enum block_path_event block_path_on_time(struct block_path *path, struct instant
         path->probe_at =
             instant_after(now, rtt_pto_ns(&path->rtt, &path->policy->rtt, doublings(path->probes)));
     }
-    return BLOCK_PATH_PROBE;
+    return PATH_PROBE;
 }
 
-bool block_path_own_route_due(const struct block_path *path, struct instant now)
+bool path_own_route_due(const struct path *path, struct instant now)
 {
     return path->turns != 0 && path->probes == 0 && !path->suspect &&
            instant_reached(now, path->own_route_at);
 }
 
-void block_path_own_route_tried(struct block_path *path, struct instant now)
+void path_own_route_tried(struct path *path, struct instant now)
 {
     count_up(&path->own_route_tries, UINT8_MAX);
     path->own_route_at = instant_after(now, revive_ns(path, path->own_route_tries));
 }
 
-void block_path_own_route_answers(struct block_path *path, struct instant now)
+void path_own_route_answers(struct path *path, struct instant now)
 {
     path->turns = 0;
     path->own_route_at = now;

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * path - one route of a stream's datagrams, as their sender sees it.
+ * path - one route of datagrams that are answered, as their sender sees it.
  *
  * Purpose    Numbers transmissions, learns from echoes which of them arrived and how long that
  *            took, says which are to be taken for lost, how much may leave now, when to probe, and
  *            when the path is to be left.
- * Inputs     block_path_sent, block_path_on_echo, block_path_on_arrived, block_path_on_lost,
- *            block_path_on_spurious, block_path_on_time.
- * Outputs    TSNs; block_path_lost and when it would say so; block_path_room and when there is
- *            some; block_path_deadline.
+ * Inputs     path_sent, path_on_echo, path_on_arrived, path_on_lost, path_on_spurious,
+ *            path_on_time.
+ * Outputs    TSNs; path_lost and when it would say so; path_room and when there is some;
+ *            path_deadline.
  * Ownership  Caller owns the struct and the records, and keeps the policy. Nothing is allocated.
  * Time       `now` is an argument and never goes back.
  * Units      Bytes as they count in a window; nanoseconds; TSNs are 24 bits and wrap.
  * Routes       A path that is silent to two probes in a row may use a route that is dead for ever,
  *              whatever its peer does. From the second probe on, each probe, and all packets after
- *              it, take another route (block_path.turns). A path does not know which routes there
- *              are. A peer that only paused makes a path leave its route, too, so that route is
- *              tried again (*_home).
+ *              it, take another route (path.turns). A path does not know which routes there are. A
+ *              peer that only paused makes a path leave its route, too, so that route is tried
+ *              again (*_home).
  * Limits     A path remembers about two round trips of sending: packets that leave within a 32nd of
  *            the smoothed round trip share a record. Echoes of forgotten packets are old.
  * Source     docs/block-transport.md: "Words and numbers" (TSN), "What the requester sends, and
  *            when" (loss), "Timers"; RFC 8985 (time-based loss detection, tail probes), per path.
  */
-#ifndef TRANSPORT_BLOCK_PATH_H
-#define TRANSPORT_BLOCK_PATH_H
+#ifndef TRANSPORT_COMMON_PATH_H
+#define TRANSPORT_COMMON_PATH_H
 
 #include "base/check.h"
 #include "base/instant.h"
@@ -32,7 +32,7 @@
 #include "transport/common/rtt.h"
 
 /* The fewest records that a caller gives a path, a power of two. */
-#define BLOCK_PATH_RECORDS 64
+#define PATH_RECORDS 64
 
 /* TSNs that left at about one time. Between the first and the last, times are interpolated. */
 struct path_record {
@@ -44,7 +44,7 @@ struct path_record {
     uint32_t packets;
 };
 
-struct block_path_policy {
+struct path_policy {
     struct rtt_policy rtt;
     struct congestion_policy congestion;
     uint64_t reordering_least_ns; /* A datagram may be this late behind later ones of its path. */
@@ -55,10 +55,10 @@ struct block_path_policy {
     uint8_t reordering_recoveries; /* Recoveries for which a wider reordering window lasts. */
 };
 
-struct block_path_policy block_path_policy_default(void);
+struct path_policy path_policy_default(void);
 
-struct block_path {
-    const struct block_path_policy *policy;
+struct path {
+    const struct path_policy *policy;
     struct path_record *records; /* In the order of sending, a ring. */
     uint32_t record_mask;
     uint32_t record_next;  /* Where the next one goes; positions run free. */
@@ -100,86 +100,84 @@ struct block_path {
     struct congestion congestion;
 };
 
-struct block_path_config {
+struct path_config {
     struct psn first_tsn;
     uint32_t packet_bytes; /* A full packet, as it counts in a window. */
     uint64_t trip_ns;      /* A first guess, such as the negotiation's round trip; 0: none. */
     struct path_record *records;
-    uint32_t record_count; /* A power of two, BLOCK_PATH_RECORDS or more. */
-    const struct block_path_policy *policy;
+    uint32_t record_count; /* A power of two, PATH_RECORDS or more. */
+    const struct path_policy *policy;
 };
 
-void block_path_init(struct block_path *path, const struct block_path_config *config,
-                     struct instant now);
+void path_init(struct path *path, const struct path_config *config, struct instant now);
 
 /* A datagram leaves: its TSN. `asks`: it wants an answer. Probes count, too. */
-struct psn block_path_sent(struct block_path *path, uint32_t bytes, bool asks, struct instant now);
+struct psn path_sent(struct path *path, uint32_t bytes, bool asks, struct instant now);
 
 /* Should the next transmission ask for an answer, because enough of the window left without? */
-bool block_path_wants_answer(const struct block_path *path);
+bool path_wants_answer(const struct path *path);
 
-enum block_echo {
-    BLOCK_ECHO_NEWS,       /* Newer than all before. */
-    BLOCK_ECHO_OLD,        /* Not newer, or forgotten: nothing changes, but its marks count. */
-    BLOCK_ECHO_IMPOSSIBLE, /* Never sent, or from too far back: the peer is mistaken, or none. */
+enum path_echo {
+    PATH_ECHO_NEWS,       /* Newer than all before. */
+    PATH_ECHO_OLD,        /* Not newer, or forgotten: nothing changes, but its marks count. */
+    PATH_ECHO_IMPOSSIBLE, /* Never sent, or from too far back: the peer is mistaken, or none. */
 };
 
 /* An answer echoes a transmission that arrived, held for `held_ns`, and tells how many came with
  * the network's mark. */
-struct block_echo_report {
+struct path_echo_report {
     struct psn tsn;
     uint32_t held_ns;
     uint32_t ce_packets;
 };
-MUST_USE enum block_echo block_path_on_echo(struct block_path *path,
-                                            const struct block_echo_report *echo,
-                                            struct instant now);
+MUST_USE enum path_echo path_on_echo(struct path *path, const struct path_echo_report *echo,
+                                     struct instant now);
 
 /* A transmission is known to have arrived by other means, such as a bit in a report: an answer
  * echoes one path only. No sample of the round trip. */
-enum block_echo block_path_on_arrived(struct block_path *path, struct psn tsn, struct instant now);
+enum path_echo path_on_arrived(struct path *path, struct psn tsn, struct instant now);
 
 /* Is a transmission that nobody reported to be taken for lost? Yes, if one that left after it on
  * this path is known to have arrived, and a late packet would have come by now. */
-bool block_path_lost(const struct block_path *path, struct psn tsn, struct instant now);
+bool path_lost(const struct path *path, struct psn tsn, struct instant now);
 
-/* When block_path_lost will say so if nothing is heard; INSTANT_NEVER: not by that rule. */
-struct instant block_path_loss_deadline(const struct block_path *path, struct psn tsn);
+/* When path_lost will say so if nothing is heard; INSTANT_NEVER: not by that rule. */
+struct instant path_loss_deadline(const struct path *path, struct psn tsn);
 
 /* The caller took `bytes` for lost and will send them again. */
-void block_path_on_lost(struct block_path *path, uint32_t bytes, struct instant now);
+void path_on_lost(struct path *path, uint32_t bytes, struct instant now);
 
 /* The peer got `packets` twice: they had not been lost. If half of the bytes that were taken for
  * lost lately had come, the reason to slow down was wrong, too. */
-void block_path_on_spurious(struct block_path *path, uint32_t packets, struct instant now);
+void path_on_spurious(struct path *path, uint32_t packets, struct instant now);
 
 /* The bytes in flight; the bytes that may leave now under window and pace; and the time when there
  * is room again (INSTANT_NEVER: not before news). The last packet may overshoot. */
-uint32_t block_path_flight(const struct block_path *path);
-uint32_t block_path_room(const struct block_path *path, struct instant now);
-struct instant block_path_room_at(const struct block_path *path, struct instant now);
+uint32_t path_flight(const struct path *path);
+uint32_t path_room(const struct path *path, struct instant now);
+struct instant path_room_at(const struct path *path, struct instant now);
 
-enum block_path_event {
-    BLOCK_PATH_QUIET,
-    BLOCK_PATH_PROBE, /* Send a probe here now, even if there is no room. */
-    BLOCK_PATH_LEFT,  /* It is suspect from now on: its packets in flight go elsewhere at once. */
+enum path_event {
+    PATH_QUIET,
+    PATH_PROBE, /* Send a probe here now, even if there is no room. */
+    PATH_LEFT,  /* It is suspect from now on: its packets in flight go elsewhere at once. */
 };
 
-/* When block_path_on_time is due. */
-struct instant block_path_deadline(const struct block_path *path);
+/* When path_on_time is due. */
+struct instant path_deadline(const struct path *path);
 
 /* `elsewhere`: when the newest packet that is known to have arrived by another path had left; an
  * instant of 0: none. A path that is silent while all others are is not to blame. */
-MUST_USE enum block_path_event block_path_on_time(struct block_path *path, struct instant elsewhere,
-                                                  struct instant now);
+MUST_USE enum path_event path_on_time(struct path *path, struct instant elsewhere,
+                                      struct instant now);
 
 /* A path that works, but not by its own route: is its own route to be probed now? */
-bool block_path_own_route_due(const struct block_path *path, struct instant now);
+bool path_own_route_due(const struct path *path, struct instant now);
 
 /* That probe leaves. An unanswered one makes the next one wait twice as long. */
-void block_path_own_route_tried(struct block_path *path, struct instant now);
+void path_own_route_tried(struct path *path, struct instant now);
 
 /* The probe was answered: the path takes its own route. */
-void block_path_own_route_answers(struct block_path *path, struct instant now);
+void path_own_route_answers(struct path *path, struct instant now);
 
 #endif

@@ -13,31 +13,31 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "transport/block/path.h"
+#include "transport/common/path.h"
 
 #define PACKET 1000u
 #define US     UINT64_C(1000)
 #define MS     UINT64_C(1000000)
 
 struct bench {
-    struct block_path path;
-    struct block_path_policy policy;
-    struct path_record records[BLOCK_PATH_RECORDS];
+    struct path path;
+    struct path_policy policy;
+    struct path_record records[PATH_RECORDS];
 };
 
 static void start_at(struct bench *bench, uint32_t tsn, uint64_t trip_ns)
 {
-    bench->policy = block_path_policy_default();
-    block_path_init(&bench->path,
-                    &(struct block_path_config){
-                        .first_tsn = psn_of(tsn),
-                        .packet_bytes = PACKET,
-                        .trip_ns = trip_ns,
-                        .records = bench->records,
-                        .record_count = BLOCK_PATH_RECORDS,
-                        .policy = &bench->policy,
-                    },
-                    (struct instant){0});
+    bench->policy = path_policy_default();
+    path_init(&bench->path,
+              &(struct path_config){
+                  .first_tsn = psn_of(tsn),
+                  .packet_bytes = PACKET,
+                  .trip_ns = trip_ns,
+                  .records = bench->records,
+                  .record_count = PATH_RECORDS,
+                  .policy = &bench->policy,
+              },
+              (struct instant){0});
 }
 
 static struct instant at(uint64_t ns)
@@ -47,16 +47,16 @@ static struct instant at(uint64_t ns)
 
 static struct psn sent(struct bench *bench, uint64_t now)
 {
-    return block_path_sent(&bench->path, PACKET, false, at(now));
+    return path_sent(&bench->path, PACKET, false, at(now));
 }
 
-static enum block_echo echo_held(struct bench *bench, struct psn tsn, uint32_t held, uint64_t now)
+static enum path_echo echo_held(struct bench *bench, struct psn tsn, uint32_t held, uint64_t now)
 {
-    const struct block_echo_report report = {.tsn = tsn, .held_ns = held};
-    return block_path_on_echo(&bench->path, &report, at(now));
+    const struct path_echo_report report = {.tsn = tsn, .held_ns = held};
+    return path_on_echo(&bench->path, &report, at(now));
 }
 
-static enum block_echo echo(struct bench *bench, struct psn tsn, uint64_t now)
+static enum path_echo echo(struct bench *bench, struct psn tsn, uint64_t now)
 {
     return echo_held(bench, tsn, 0, now);
 }
@@ -72,28 +72,28 @@ static void test_echoes(void **state)
         tsn[n] = sent(&bench, n * 10 * US);
         assert_int_equal(tsn[n].value, (PSN_MASK - 2 + n) & PSN_MASK);
     }
-    assert_int_equal(block_path_flight(&bench.path), 8 * PACKET);
+    assert_int_equal(path_flight(&bench.path), 8 * PACKET);
     /* Never sent; before the first; half of all numbers back. */
-    assert_int_equal(echo(&bench, psn_after(tsn[7], 1), 100 * US), BLOCK_ECHO_IMPOSSIBLE);
-    assert_int_equal(echo(&bench, psn_before(tsn[0], 1), 100 * US), BLOCK_ECHO_OLD);
+    assert_int_equal(echo(&bench, psn_after(tsn[7], 1), 100 * US), PATH_ECHO_IMPOSSIBLE);
+    assert_int_equal(echo(&bench, psn_before(tsn[0], 1), 100 * US), PATH_ECHO_OLD);
     assert_int_equal(echo(&bench, psn_before(psn_after(tsn[7], 1), PSN_HALF), 100 * US),
-                     BLOCK_ECHO_IMPOSSIBLE);
+                     PATH_ECHO_IMPOSSIBLE);
     assert_false(rtt_known(&bench.path.rtt));
-    assert_int_equal(block_path_flight(&bench.path), 8 * PACKET);
+    assert_int_equal(path_flight(&bench.path), 8 * PACKET);
     /* One tells about all before it. */
-    assert_int_equal(echo_held(&bench, tsn[4], 20000, 140 * US), BLOCK_ECHO_NEWS);
+    assert_int_equal(echo_held(&bench, tsn[4], 20000, 140 * US), PATH_ECHO_NEWS);
     assert_int_equal(bench.path.rtt.newest_ns, 80 * US);
-    assert_int_equal(block_path_flight(&bench.path), 3 * PACKET);
-    assert_int_equal(echo(&bench, tsn[4], 141 * US), BLOCK_ECHO_OLD);
-    assert_int_equal(echo(&bench, tsn[2], 141 * US), BLOCK_ECHO_OLD);
+    assert_int_equal(path_flight(&bench.path), 3 * PACKET);
+    assert_int_equal(echo(&bench, tsn[4], 141 * US), PATH_ECHO_OLD);
+    assert_int_equal(echo(&bench, tsn[2], 141 * US), PATH_ECHO_OLD);
     /* A peer that says to have held it for longer than all took: an echo, but no sample. */
-    assert_int_equal(echo_held(&bench, tsn[6], UINT32_MAX, 150 * US), BLOCK_ECHO_NEWS);
+    assert_int_equal(echo_held(&bench, tsn[6], UINT32_MAX, 150 * US), PATH_ECHO_NEWS);
     assert_int_equal(bench.path.rtt.newest_ns, 80 * US);
-    assert_int_equal(block_path_on_arrived(&bench.path, tsn[5], at(150 * US)), BLOCK_ECHO_OLD);
-    assert_int_equal(block_path_on_arrived(&bench.path, tsn[7], at(150 * US)), BLOCK_ECHO_NEWS);
+    assert_int_equal(path_on_arrived(&bench.path, tsn[5], at(150 * US)), PATH_ECHO_OLD);
+    assert_int_equal(path_on_arrived(&bench.path, tsn[7], at(150 * US)), PATH_ECHO_NEWS);
     assert_int_equal(bench.path.rtt.newest_ns, 80 * US);
-    assert_int_equal(block_path_flight(&bench.path), 0);
-    assert_true(block_path_deadline(&bench.path).ns == UINT64_MAX);
+    assert_int_equal(path_flight(&bench.path), 0);
+    assert_true(path_deadline(&bench.path).ns == UINT64_MAX);
 }
 
 /* The peer tells of each mark once: also in an answer that has no other news, because data came
@@ -106,17 +106,17 @@ static void test_marks(void **state)
     for (uint32_t n = 0; n < 4; n++) {
         (void)sent(&bench, n * 10 * US);
     }
-    struct block_echo_report report = {.tsn = psn_of(0), .ce_packets = 1};
-    assert_int_equal(block_path_on_echo(&bench.path, &report, at(100 * US)), BLOCK_ECHO_NEWS);
+    struct path_echo_report report = {.tsn = psn_of(0), .ce_packets = 1};
+    assert_int_equal(path_on_echo(&bench.path, &report, at(100 * US)), PATH_ECHO_NEWS);
     assert_int_equal(bench.path.congestion.round_marked, PACKET);
-    assert_int_equal(block_path_on_arrived(&bench.path, psn_of(2), at(110 * US)), BLOCK_ECHO_NEWS);
-    report = (struct block_echo_report){.tsn = psn_of(2), .ce_packets = 2};
-    assert_int_equal(block_path_on_echo(&bench.path, &report, at(111 * US)), BLOCK_ECHO_OLD);
-    report = (struct block_echo_report){.tsn = psn_of(1), .ce_packets = 3};
-    assert_int_equal(block_path_on_echo(&bench.path, &report, at(112 * US)), BLOCK_ECHO_OLD);
-    report = (struct block_echo_report){.tsn = psn_of(9), .ce_packets = 100};
-    assert_int_equal(block_path_on_echo(&bench.path, &report, at(113 * US)), BLOCK_ECHO_IMPOSSIBLE);
-    assert_int_equal(echo(&bench, psn_of(3), 114 * US), BLOCK_ECHO_NEWS);
+    assert_int_equal(path_on_arrived(&bench.path, psn_of(2), at(110 * US)), PATH_ECHO_NEWS);
+    report = (struct path_echo_report){.tsn = psn_of(2), .ce_packets = 2};
+    assert_int_equal(path_on_echo(&bench.path, &report, at(111 * US)), PATH_ECHO_OLD);
+    report = (struct path_echo_report){.tsn = psn_of(1), .ce_packets = 3};
+    assert_int_equal(path_on_echo(&bench.path, &report, at(112 * US)), PATH_ECHO_OLD);
+    report = (struct path_echo_report){.tsn = psn_of(9), .ce_packets = 100};
+    assert_int_equal(path_on_echo(&bench.path, &report, at(113 * US)), PATH_ECHO_IMPOSSIBLE);
+    assert_int_equal(echo(&bench, psn_of(3), 114 * US), PATH_ECHO_NEWS);
     assert_int_equal(bench.path.congestion.round_marked, 6 * PACKET);
 }
 
@@ -130,29 +130,29 @@ static void test_records(void **state)
         sent(&bench, 5);
     }
     assert_int_equal(bench.path.record_count, 1);
-    assert_int_equal(echo(&bench, psn_of(7 + 249), 100), BLOCK_ECHO_NEWS);
-    assert_int_equal(block_path_flight(&bench.path), 750 * PACKET);
-    for (uint32_t n = 0; n < 3 * BLOCK_PATH_RECORDS; n++) {
+    assert_int_equal(echo(&bench, psn_of(7 + 249), 100), PATH_ECHO_NEWS);
+    assert_int_equal(path_flight(&bench.path), 750 * PACKET);
+    for (uint32_t n = 0; n < 3 * PATH_RECORDS; n++) {
         sent(&bench, 1000 * (n + 1));
     }
-    assert_int_equal(bench.path.record_count, BLOCK_PATH_RECORDS);
-    assert_int_equal(echo(&bench, psn_of(7 + 999), MS), BLOCK_ECHO_OLD);
+    assert_int_equal(bench.path.record_count, PATH_RECORDS);
+    assert_int_equal(echo(&bench, psn_of(7 + 999), MS), PATH_ECHO_OLD);
     const struct psn last = psn_before(bench.path.next, 1);
-    assert_false(block_path_lost(&bench.path, psn_of(7 + 999), at(MS)));
-    assert_int_equal(echo(&bench, last, MS), BLOCK_ECHO_NEWS);
-    assert_int_equal(block_path_flight(&bench.path), 0);
+    assert_false(path_lost(&bench.path, psn_of(7 + 999), at(MS)));
+    assert_int_equal(echo(&bench, last, MS), PATH_ECHO_NEWS);
+    assert_int_equal(path_flight(&bench.path), 0);
     /* A forgotten packet is not lost later than a remembered one. */
-    assert_true(block_path_loss_deadline(&bench.path, psn_of(7 + 999)).ns <=
-                block_path_loss_deadline(&bench.path, psn_before(last, 1)).ns);
+    assert_true(path_loss_deadline(&bench.path, psn_of(7 + 999)).ns <=
+                path_loss_deadline(&bench.path, psn_before(last, 1)).ns);
     /* Packets that leave within a small part of a round trip share a record. */
     start_at(&bench, 0, 0);
     sent(&bench, 0);
-    assert_int_equal(echo(&bench, psn_of(0), 32 * MS), BLOCK_ECHO_NEWS);
+    assert_int_equal(echo(&bench, psn_of(0), 32 * MS), PATH_ECHO_NEWS);
     for (uint64_t ns = 0; ns < 64 * MS; ns += 10 * US) {
         sent(&bench, 32 * MS + ns);
     }
-    assert_true(bench.path.record_count <= BLOCK_PATH_RECORDS);
-    assert_int_equal(echo(&bench, psn_of(1), 97 * MS), BLOCK_ECHO_NEWS);
+    assert_true(bench.path.record_count <= PATH_RECORDS);
+    assert_int_equal(echo(&bench, psn_of(1), 97 * MS), PATH_ECHO_NEWS);
     assert_int_equal(bench.path.rtt.newest_ns, 65 * MS);
 }
 
@@ -195,13 +195,13 @@ static void play_pipe(uint64_t trip, uint64_t late, uint32_t loss, uint64_t seed
         }
         for (uint32_t n = 0; n < next; n++) {
             if (packets[n].known > now && packets[n].known != UINT64_MAX) {
-                assert_false(block_path_lost(&bench.path, psn_after(first, n), at(now)));
+                assert_false(path_lost(&bench.path, psn_after(first, n), at(now)));
             }
         }
     }
     for (uint32_t n = 0; n + 1 < PACKETS; n++) {
         assert_true(packets[n].known != UINT64_MAX ||
-                    block_path_lost(&bench.path, psn_after(first, n), at(UINT32_MAX)));
+                    path_lost(&bench.path, psn_after(first, n), at(UINT32_MAX)));
     }
 }
 
@@ -226,22 +226,22 @@ static void test_reordering_adapts(void **state)
     struct bench bench;
     start_at(&bench, 0, 1 * MS);
     const struct psn early = sent(&bench, 0), later = sent(&bench, 0);
-    assert_int_equal(echo(&bench, later, 1 * MS), BLOCK_ECHO_NEWS);
-    assert_true(block_path_loss_deadline(&bench.path, later).ns == UINT64_MAX);
-    assert_true(block_path_loss_deadline(&bench.path, early).ns == 1250 * US);
-    block_path_on_spurious(&bench.path, 1, at(2 * MS));
-    block_path_on_spurious(&bench.path, 1, at(2 * MS + 1));
-    assert_true(block_path_loss_deadline(&bench.path, early).ns == 1500 * US);
+    assert_int_equal(echo(&bench, later, 1 * MS), PATH_ECHO_NEWS);
+    assert_true(path_loss_deadline(&bench.path, later).ns == UINT64_MAX);
+    assert_true(path_loss_deadline(&bench.path, early).ns == 1250 * US);
+    path_on_spurious(&bench.path, 1, at(2 * MS));
+    path_on_spurious(&bench.path, 1, at(2 * MS + 1));
+    assert_true(path_loss_deadline(&bench.path, early).ns == 1500 * US);
     for (uint64_t n = 3; n < 30; n++) {
-        block_path_on_spurious(&bench.path, 1, at(n * MS));
+        path_on_spurious(&bench.path, 1, at(n * MS));
     }
-    assert_true(block_path_loss_deadline(&bench.path, early).ns == 2 * MS);
+    assert_true(path_loss_deadline(&bench.path, early).ns == 2 * MS);
     for (uint64_t n = 0; n < 16; n++) {
-        assert_true(block_path_loss_deadline(&bench.path, early).ns == 2 * MS);
-        block_path_on_lost(&bench.path, PACKET, at((40 + n) * MS));
-        block_path_on_lost(&bench.path, PACKET, at((40 + n) * MS + 1));
+        assert_true(path_loss_deadline(&bench.path, early).ns == 2 * MS);
+        path_on_lost(&bench.path, PACKET, at((40 + n) * MS));
+        path_on_lost(&bench.path, PACKET, at((40 + n) * MS + 1));
     }
-    assert_true(block_path_loss_deadline(&bench.path, early).ns == 1250 * US);
+    assert_true(path_loss_deadline(&bench.path, early).ns == 1250 * US);
 }
 
 /* Short round trips do not make reordering shorter: a packet may be many round trips late. */
@@ -251,11 +251,11 @@ static void test_reordering_of_short_trips(void **state)
     struct bench bench;
     start_at(&bench, 0, 60 * US);
     const struct psn early = sent(&bench, 0), later = sent(&bench, 0);
-    assert_int_equal(echo(&bench, later, 60 * US), BLOCK_ECHO_NEWS);
-    assert_true(block_path_loss_deadline(&bench.path, early).ns == 110 * US);
+    assert_int_equal(echo(&bench, later, 60 * US), PATH_ECHO_NEWS);
+    assert_true(path_loss_deadline(&bench.path, early).ns == 110 * US);
     for (uint64_t n = 1; n < 30; n++) {
-        block_path_on_spurious(&bench.path, 1, at(n * MS));
-        assert_true(block_path_loss_deadline(&bench.path, early).ns ==
+        path_on_spurious(&bench.path, 1, at(n * MS));
+        assert_true(path_loss_deadline(&bench.path, early).ns ==
                     (60 + 50 * (n < 15 ? n + 1 : 16)) * US);
     }
 }
@@ -271,12 +271,12 @@ static void test_undone_if_most_had_come(void **state)
         congestion->before_loss = 100 * congestion->window;
         congestion->loss_rounds = 0;
         const uint64_t window = congestion->window;
-        block_path_on_lost(&bench.path, 20 * PACKET, at(1 * MS));
-        block_path_on_spurious(&bench.path, spurious, at(2 * MS));
+        path_on_lost(&bench.path, 20 * PACKET, at(1 * MS));
+        path_on_spurious(&bench.path, spurious, at(2 * MS));
         assert_true((congestion->window > window) == (spurious == 10));
         /* Old losses count less. */
-        block_path_on_lost(&bench.path, 2 * PACKET, at(20 * MS));
-        block_path_on_spurious(&bench.path, 4, at(21 * MS));
+        path_on_lost(&bench.path, 2 * PACKET, at(20 * MS));
+        path_on_spurious(&bench.path, 4, at(21 * MS));
         assert_true((congestion->window > window) == (spurious >= 4));
     }
 }
@@ -288,27 +288,27 @@ static void test_probes(void **state)
     (void)state;
     struct bench bench;
     start_at(&bench, 0, 4 * MS);
-    assert_true(block_path_deadline(&bench.path).ns == UINT64_MAX);
+    assert_true(path_deadline(&bench.path).ns == UINT64_MAX);
     const struct psn tsn = sent(&bench, 100 * MS);
     sent(&bench, 105 * MS);
     uint64_t now = 100 * MS, wait = 8 * MS;
     for (uint32_t n = 0; n < 30; n++) {
-        assert_true(block_path_on_time(&bench.path, at(0), at(now + wait - 1)) == BLOCK_PATH_QUIET);
+        assert_true(path_on_time(&bench.path, at(0), at(now + wait - 1)) == PATH_QUIET);
         assert_int_equal(bench.path.turns, n == 0 ? 0 : n - 1);
         now += wait;
-        assert_true(block_path_on_time(&bench.path, at(0), at(now)) == BLOCK_PATH_PROBE);
+        assert_true(path_on_time(&bench.path, at(0), at(now)) == PATH_PROBE);
         wait = (n >= 1 && n < 17) || wait == 64 * 8 * MS ? wait : 2 * wait;
-        assert_true(block_path_deadline(&bench.path).ns <= now + wait);
+        assert_true(path_deadline(&bench.path).ns <= now + wait);
     }
     /* It timed out, too: the window is the least, but the path is not to blame. */
     assert_false(bench.path.suspect);
     assert_int_equal(congestion_window(&bench.path.congestion, &bench.policy.congestion),
                      2 * PACKET);
-    assert_int_equal(echo(&bench, tsn, now + 1), BLOCK_ECHO_NEWS);
+    assert_int_equal(echo(&bench, tsn, now + 1), PATH_ECHO_NEWS);
     const uint64_t again = rtt_pto_ns(&bench.path.rtt, &bench.policy.rtt, 0);
-    assert_true(block_path_deadline(&bench.path).ns == now + 1 + again);
+    assert_true(path_deadline(&bench.path).ns == now + 1 + again);
     /* The route that answered is kept. */
-    assert_true(block_path_on_time(&bench.path, at(0), at(now + 1 + again)) == BLOCK_PATH_PROBE);
+    assert_true(path_on_time(&bench.path, at(0), at(now + 1 + again)) == PATH_PROBE);
     assert_int_equal(bench.path.turns, 29);
 }
 
@@ -320,45 +320,45 @@ static void test_left(void **state)
     struct bench bench;
     start_at(&bench, 0, 1 * MS);
     const struct psn tsn = sent(&bench, 0);
-    assert_true(block_path_on_time(&bench.path, at(0), at(2 * MS)) == BLOCK_PATH_PROBE);
+    assert_true(path_on_time(&bench.path, at(0), at(2 * MS)) == PATH_PROBE);
     sent(&bench, 2 * MS);
     /* A packet that left on another path before the probe was due proves nothing. */
-    assert_true(block_path_on_time(&bench.path, at(1 * MS), at(12 * MS)) == BLOCK_PATH_PROBE);
+    assert_true(path_on_time(&bench.path, at(1 * MS), at(12 * MS)) == PATH_PROBE);
     const uint64_t timeout = bench.path.timeout_at.ns;
-    assert_false(block_path_lost(&bench.path, tsn, at(timeout)));
-    assert_true(block_path_on_time(&bench.path, at(20 * MS), at(timeout)) == BLOCK_PATH_LEFT);
-    assert_true(block_path_lost(&bench.path, tsn, at(timeout)));
-    assert_int_equal(block_path_room(&bench.path, at(10000 * MS)), 0);
-    assert_true(block_path_room_at(&bench.path, at(10000 * MS)).ns == UINT64_MAX);
+    assert_false(path_lost(&bench.path, tsn, at(timeout)));
+    assert_true(path_on_time(&bench.path, at(20 * MS), at(timeout)) == PATH_LEFT);
+    assert_true(path_lost(&bench.path, tsn, at(timeout)));
+    assert_int_equal(path_room(&bench.path, at(10000 * MS)), 0);
+    assert_true(path_room_at(&bench.path, at(10000 * MS)).ns == UINT64_MAX);
     uint64_t now = timeout, wait = 100 * MS;
     struct psn probe = tsn;
     for (int n = 0; n < 12; n++) {
-        assert_true(block_path_deadline(&bench.path).ns == now + wait);
+        assert_true(path_deadline(&bench.path).ns == now + wait);
         now += wait;
-        assert_true(block_path_on_time(&bench.path, at(now), at(now)) == BLOCK_PATH_PROBE);
-        assert_true(block_path_on_time(&bench.path, at(now), at(now)) == BLOCK_PATH_QUIET);
+        assert_true(path_on_time(&bench.path, at(now), at(now)) == PATH_PROBE);
+        assert_true(path_on_time(&bench.path, at(now), at(now)) == PATH_QUIET);
         probe = sent(&bench, now);
         assert_int_equal(bench.path.turns, n + 1); /* One before it was left. */
         wait = n == 0 ? 100 * MS : wait;
         wait = n != 0 && wait < 10000 * MS ? (2 * wait > 10000 * MS ? 10000 * MS : 2 * wait) : wait;
     }
     /* The first answer asks for another; if that one is lost, it starts anew. */
-    assert_int_equal(echo(&bench, probe, now + 3 * MS), BLOCK_ECHO_NEWS);
+    assert_int_equal(echo(&bench, probe, now + 3 * MS), PATH_ECHO_NEWS);
     assert_true(bench.path.suspect);
     for (int n = 0; n < 2; n++) {
-        now = block_path_deadline(&bench.path).ns;
-        assert_true(block_path_on_time(&bench.path, at(now), at(now)) == BLOCK_PATH_PROBE);
+        now = path_deadline(&bench.path).ns;
+        assert_true(path_on_time(&bench.path, at(now), at(now)) == PATH_PROBE);
         probe = sent(&bench, now);
     }
-    assert_int_equal(echo(&bench, probe, now + 3 * MS), BLOCK_ECHO_NEWS);
+    assert_int_equal(echo(&bench, probe, now + 3 * MS), PATH_ECHO_NEWS);
     assert_true(bench.path.suspect);
-    assert_true(block_path_on_time(&bench.path, at(now), at(now + 3 * MS)) == BLOCK_PATH_PROBE);
+    assert_true(path_on_time(&bench.path, at(now), at(now + 3 * MS)) == PATH_PROBE);
     probe = sent(&bench, now + 3 * MS);
-    assert_int_equal(echo(&bench, probe, now + 6 * MS), BLOCK_ECHO_NEWS);
+    assert_int_equal(echo(&bench, probe, now + 6 * MS), PATH_ECHO_NEWS);
     assert_false(bench.path.suspect);
     assert_int_equal(rtt_least_ns(&bench.path.rtt), 3 * MS);
-    assert_int_equal(block_path_flight(&bench.path), 0);
-    assert_true(block_path_room(&bench.path, at(now + 7 * MS)) > 0);
+    assert_int_equal(path_flight(&bench.path), 0);
+    assert_true(path_room(&bench.path, at(now + 7 * MS)) > 0);
 }
 
 /* A quarter of a millisecond without a question, between a quarter and a 16th of the window. */
@@ -373,12 +373,12 @@ static void test_asks(void **state)
         struct bench bench;
         start_at(&bench, 0, rows[row].trip_us * US);
         for (uint32_t n = 0; n < rows[row].packets; n++) {
-            assert_false(block_path_wants_answer(&bench.path));
+            assert_false(path_wants_answer(&bench.path));
             sent(&bench, 0);
         }
-        assert_true(block_path_wants_answer(&bench.path));
-        (void)block_path_sent(&bench.path, PACKET, true, at(0));
-        assert_false(block_path_wants_answer(&bench.path));
+        assert_true(path_wants_answer(&bench.path));
+        (void)path_sent(&bench.path, PACKET, true, at(0));
+        assert_false(path_wants_answer(&bench.path));
     }
 }
 
@@ -395,7 +395,7 @@ static void test_seldom_used(void **state)
             for (uint32_t packet = 0; packet < packets; packet++) {
                 last = sent(&bench, n * MS);
             }
-            assert_int_equal(echo(&bench, last, (n + 1) * MS), BLOCK_ECHO_NEWS);
+            assert_int_equal(echo(&bench, last, (n + 1) * MS), PATH_ECHO_NEWS);
         }
         const uint32_t after = congestion_window(&bench.path.congestion, &bench.policy.congestion);
         assert_true(packets == 1 ? after == before : after > before);
@@ -418,22 +418,22 @@ static void test_window_and_pace(void **state)
     uint64_t now = 0;
     while (now < 1000 * MS) {
         uint32_t burst = 0;
-        while (block_path_room(&bench.path, at(now)) != 0) {
-            assert_true(block_path_room_at(&bench.path, at(now)).ns <= now);
+        while (path_room(&bench.path, at(now)) != 0) {
+            assert_true(path_room_at(&bench.path, at(now)).ns <= now);
             sent_at[next++ % 65536] = now;
             sent(&bench, now);
             burst++;
-            assert_true(block_path_flight(&bench.path) <= 101 * PACKET);
+            assert_true(path_flight(&bench.path) <= 101 * PACKET);
         }
         bursts += burst != 0;
         burst_most = now > 100 * MS && burst > burst_most ? burst : burst_most;
-        const uint64_t room = block_path_room_at(&bench.path, at(now)).ns;
+        const uint64_t room = path_room_at(&bench.path, at(now)).ns;
         const uint64_t news = echoed < next ? sent_at[echoed % 65536] + TRIP : UINT64_MAX;
         assert_true(room > now);
         assert_true(room != UINT64_MAX || news != UINT64_MAX);
         now = room < news ? room : news;
         while (echoed < next && sent_at[echoed % 65536] + TRIP <= now) {
-            assert_int_equal(echo(&bench, psn_of(echoed++), now), BLOCK_ECHO_NEWS);
+            assert_int_equal(echo(&bench, psn_of(echoed++), now), PATH_ECHO_NEWS);
         }
     }
     /* A window in a round trip: 100 packets in 10 ms; batches of an eighth of a millisecond. */
@@ -448,9 +448,9 @@ static uint32_t room_after_sleep(uint64_t trip_ns)
 {
     struct bench bench;
     start_at(&bench, 0, trip_ns);
-    assert_int_equal(echo(&bench, sent(&bench, 0), trip_ns), BLOCK_ECHO_NEWS);
+    assert_int_equal(echo(&bench, sent(&bench, 0), trip_ns), PATH_ECHO_NEWS);
     bench.path.congestion.window = (uint64_t)1000 * PACKET << 8;
-    return block_path_room(&bench.path, at(100 * MS));
+    return path_room(&bench.path, at(100 * MS));
 }
 
 /* Where a round trip is shorter than a sender may oversleep, it catches up on a quarter of the
@@ -469,9 +469,9 @@ static void test_fast_pace(void **state)
     struct bench bench;
     uint32_t packets = 0;
     start_at(&bench, 0, US);
-    assert_int_equal(echo(&bench, sent(&bench, 0), US), BLOCK_ECHO_NEWS);
+    assert_int_equal(echo(&bench, sent(&bench, 0), US), PATH_ECHO_NEWS);
     bench.path.congestion.window = (uint64_t)1000 * PACKET << 8;
-    while (block_path_room(&bench.path, at(MS)) != 0) {
+    while (path_room(&bench.path, at(MS)) != 0) {
         sent(&bench, MS);
         packets++;
     }
