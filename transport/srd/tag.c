@@ -24,10 +24,14 @@ uint64_t srd_tag_make(const struct siphash_key *key, const struct srd_source *so
     return (ticks & TIME_MASK) << CODE_BITS | code_of(key, source, flow, ticks);
 }
 
+uint64_t srd_tag_issued(uint64_t tag, uint64_t now_ticks)
+{
+    return now_ticks - ((now_ticks - (tag >> CODE_BITS)) & TIME_MASK);
+}
+
 bool srd_tag_read(const struct siphash_key *key, const struct srd_source *source, uint32_t flow,
                   uint64_t tag, uint64_t now_ticks, uint64_t *issued)
 {
-    const uint64_t age = (now_ticks - (tag >> CODE_BITS)) & TIME_MASK;
-    *issued = now_ticks - age;
-    return age <= now_ticks && code_of(key, source, flow, *issued) == (tag & CODE_MASK);
+    *issued = srd_tag_issued(tag, now_ticks);
+    return *issued <= now_ticks && code_of(key, source, flow, *issued) == (tag & CODE_MASK);
 }

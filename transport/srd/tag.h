@@ -38,6 +38,9 @@ static inline uint64_t srd_ticks(struct instant at)
 uint64_t srd_tag_make(const struct siphash_key *key, const struct srd_source *source, uint32_t flow,
                       uint64_t ticks);
 
+/* When a tag was issued, at most 2^24 ticks before `now_ticks`. */
+uint64_t srd_tag_issued(uint64_t tag, uint64_t now_ticks);
+
 /* Was this tag issued to that source for that flow, at most 2^24 ticks ago? Then *issued says
  * when. */
 MUST_USE bool srd_tag_read(const struct siphash_key *key, const struct srd_source *source,

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * sender - one flow, as the process sees it from which it leads.
+ *
+ * Purpose    Opens the flow, numbers packets, sends again what was lost, and says how each instance
+ *            of a message ended. Only the caller knows the messages.
+ * Inputs     srd_sender_post; srd_sender_on_answer, srd_sender_on_challenge; srd_sender_on_time.
+ * Outputs    srd_sender_next: the next packet; srd_sender_ended: instances that ended, in any
+ *            order; srd_sender_deadline.
+ * Ownership  Caller owns the sender, the instances from srd_sender_ended on, and the records of
+ *            packets under way, which senders take from a list that they share.
+ * Time       `now` is an argument and never goes back.
+ * Units      Bytes, nanoseconds.
+ * Limits     SRD_WINDOW PSNs, from the oldest one on whose verdict is not known.
+ * Source     Our choice; docs/block-transport.md has what a path does.
+ *
+ * An instance that found no receive is sent again with other PSNs: the receiver has refused the
+ * first ones for good, so that no late copy of them is ever taken.
+ */
+#ifndef TRANSPORT_SRD_SENDER_H
+#define TRANSPORT_SRD_SENDER_H
+
+#include "base/list.h"
+#include "base/prng.h"
+#include "transport/common/path.h"
+#include "transport/srd/receiver.h"
+
+#define SRD_IDLE_NS       30000000000u /* A flow that was idle is begun anew. */
+#define SRD_RETRY_FOREVER 7u           /* The number of tries that means so in verbs. */
+/* How much a packet counts beside its payload: the longest headers, and those of UDP and IP. */
+#define SRD_PACKET_COST (SRD_PAYLOAD_HEADERS_BYTES_MAX + ROCE_ICRC_BYTES + 28u)
+
+/* A message, or up to 64 packets of a longer one, with PSNs of its own. */
+struct srd_instance {
+    struct list node;
+    uint32_t bytes; /* All payload: that of the last packet follows from it. */
+    uint8_t packets;
+    uint8_t tries; /* After it found no receive: 0..6, or SRD_RETRY_FOREVER. */
+    /* The sender's: */
+    uint8_t begun;  /* Packets that left once. */
+    uint8_t taken;  /* Packets that were taken. */
+    uint8_t status; /* enum srd_status, when it has ended. */
+    uint32_t first; /* PSN; valid while it has PSNs. */
+    struct instant posted_at, first_sent, wait_until;
+};
+
+/* A packet under way. */
+struct srd_transmission {
+    struct list node;
+    struct srd_instance *instance;
+    uint32_t psn;
+    struct psn tsn; /* When it left the last time. */
+};
+
+enum srd_flow_state {
+    SRD_FLOW_NONE,
+    SRD_FLOW_GREETS, /* HELLO is to be answered by a challenge. */
+    SRD_FLOW_OPEN,
+};
+
+struct srd_sender {
+    enum srd_flow_state state;
+    uint32_t flow;
+    uint64_t tag;
+    uint32_t boot;                  /* The life of the process there; valid if ... */
+    bool boot_known;                /* ... it ever answered. */
+    uint32_t next;                  /* PSN. */
+    uint32_t lowest;                /* The first PSN whose verdict is open. */
+    uint64_t open[SRD_WINDOW / 64]; /* PSNs whose verdict is open. */
+    /* Up to which PSN the last answer described all verdicts: others may only look lost. */
+    uint32_t described;
+    bool described_all;
+    struct list unsent;   /* Instances without PSNs, in the order of posting. */
+    struct list sent;     /* With PSNs, in their order; all but the last one have begun whole. */
+    struct list waiting;  /* Found no receive. */
+    struct list ended;    /* The caller takes them. */
+    struct list flight;   /* Transmissions, in the order of sending. */
+    struct list lost;     /* Transmissions that are to leave again. */
+    struct list *records; /* Free transmissions. */
+    uint32_t hellos;      /* How many left since the greeting began. */
+    struct instant hello_at, hello_since; /* The next one; the first one. */
+    struct instant used_at;
+    bool probe_due;
+    uint32_t chunk_bytes;
+    const struct path_policy *policy;
+    struct path_record *path_records;
+    struct path path; /* Valid while the flow is open. */
+};
+
+struct srd_sender_config {
+    uint32_t chunk_bytes; /* The payload of a packet: a multiple of SRD_CHUNK_STEP. */
+    struct list *records; /* Free ones of struct srd_transmission. */
+    const struct path_policy *policy;
+    struct path_record *path_records; /* PATH_RECORDS of them. */
+};
+
+void srd_sender_init(struct srd_sender *sender, const struct srd_sender_config *config);
+
+/* Sends an instance, whose caller's fields are set. */
+void srd_sender_post(struct srd_sender *sender, struct srd_instance *instance, struct instant now);
+/* The caller does not want it any more: its PSNs are given up, and it is the caller's. */
+void srd_sender_withdraw(struct srd_sender *sender, struct srd_instance *instance);
+/* An instance that has ended, with its status; NULL: none. */
+struct srd_instance *srd_sender_ended(struct srd_sender *sender);
+/* Is nothing under way, nor to be sent? */
+bool srd_sender_is_idle(const struct srd_sender *sender);
+
+/* -- Departure ----------------------------------------------------------------------------------*/
+
+enum srd_leaving {
+    SRD_LEAVES_NOTHING,
+    SRD_LEAVES_HELLO,
+    SRD_LEAVES_PROBE,
+    SRD_LEAVES_PACKET, /* Packet `packet.index` of `instance`. */
+};
+
+struct srd_departure {
+    enum srd_leaving kind;
+    struct srd_instance *instance;
+};
+
+/* May srd_sender_next yield something? */
+bool srd_sender_ready(const struct srd_sender *sender, struct instant now);
+/* The next packet. Fills in all that a HELLO or probe has but its destination; of a request: all
+ * but opcode, queue pairs and what the message is. `prng` draws the names of new flows. */
+struct srd_departure srd_sender_next(struct srd_sender *sender, struct prng *prng,
+                                     struct instant now, struct srd_packet *packet);
+
+/* -- Arrival ------------------------------------------------------------------------------------*/
+
+enum srd_heard {
+    SRD_HEARD,
+    SRD_HEARD_STALE,      /* Not of this flow, or not what it waits for. */
+    SRD_HEARD_IMPOSSIBLE, /* It speaks of packets that never left. */
+};
+enum srd_heard srd_sender_on_answer(struct srd_sender *sender, const struct srd_packet *packet,
+                                    struct instant now);
+enum srd_heard srd_sender_on_challenge(struct srd_sender *sender, const struct srd_packet *packet,
+                                       struct instant now);
+
+/* -- Time ---------------------------------------------------------------------------------------*/
+
+/* When srd_sender_on_time is due, or srd_sender_ready may have changed. */
+struct instant srd_sender_deadline(const struct srd_sender *sender, struct instant now);
+void srd_sender_on_time(struct srd_sender *sender, struct instant now);
+
+/* For tests, and in builds for tests. */
+void srd_sender_check(const struct srd_sender *sender);
+
+#endif
