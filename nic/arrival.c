@@ -79,6 +79,9 @@ static enum nic_arrived on_other(struct nic *nic, const struct nic_frame *frame,
         INVARIANTS(check_named(nic, frame));
         return arrived;
     }
+    if (verdict == ROCE_UNKNOWN_OPCODE && srd_is(frame->headers[0]) && nic->srd != NULL) {
+        return engine_on_srd_frame(nic, frame, now, move);
+    }
     nic_count(nic, counter_of(verdict));
     return NIC_DONE;
 }

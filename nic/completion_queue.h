@@ -30,8 +30,11 @@ struct completion {
     uint8_t kind;          /* enum completion_kind. */
     uint8_t flags;         /* enum completion_flag. */
     uint8_t service_level; /* UD receives: UD_SERVICE_LEVEL_IPV4 or _IPV6. */
-    uint16_t pkey_index;
-    uint8_t vendor_error; /* The syndrome of a NAK, 0 otherwise. */
+    union {
+        uint16_t pkey_index;
+        uint16_t host; /* SRD receives: the sender's (nic/srd.h). */
+    };
+    uint8_t vendor_error; /* The syndrome of a NAK, an enum srd_status; 0 otherwise. */
     bool solicited;
 };
 

@@ -12,6 +12,10 @@
  * that read the packet. drop_beside_ring counts packets that came by UDP for a queue pair whose
  * peer sends through shared memory, drop_fault_full packets that `--fault` was to delay and had no
  * room for.
+ *
+ * srd_* have the meaning of EFA's counters of the same names, but for srd_requests, which counts
+ * packets: *_wrs and *_bytes are requests that ended well, *_wr_err others. Those of receives, of
+ * answers to READs and of WRITEs that come in are a target's.
  */
 #ifndef NIC_COUNTERS_H
 #define NIC_COUNTERS_H
@@ -77,6 +81,22 @@
     X(blocks_reneged)                                                                              \
     X(blocks_held)                                                                                 \
     X(hold_full)                                                                                   \
+    X(srd_requests)                                                                                \
+    X(srd_send_wrs)                                                                                \
+    X(srd_send_bytes)                                                                              \
+    X(srd_send_wr_err)                                                                             \
+    X(srd_recv_wrs)                                                                                \
+    X(srd_recv_bytes)                                                                              \
+    X(srd_rdma_read_wrs)                                                                           \
+    X(srd_rdma_read_bytes)                                                                         \
+    X(srd_rdma_read_wr_err)                                                                        \
+    X(srd_rdma_read_resp_bytes)                                                                    \
+    X(srd_rdma_write_wrs)                                                                          \
+    X(srd_rdma_write_bytes)                                                                        \
+    X(srd_rdma_write_wr_err)                                                                       \
+    X(srd_rdma_write_recv_bytes)                                                                   \
+    X(srd_retrans_bytes)                                                                           \
+    X(srd_unresponsive_remote)                                                                     \
     X(drop_short)                                                                                  \
     X(drop_unknown_opcode)                                                                         \
     X(drop_wrong_version)                                                                          \
@@ -114,6 +134,13 @@
     X(drop_block_contradiction)                                                                    \
     X(drop_block_impossible)                                                                       \
     X(drop_stale_response)                                                                         \
+    X(drop_srd_reserved)                                                                           \
+    X(drop_srd_version)                                                                            \
+    X(drop_srd_value)                                                                              \
+    X(drop_srd_contradiction)                                                                      \
+    X(drop_srd_tag)                                                                                \
+    X(drop_srd_full)                                                                               \
+    X(drop_srd_flood)                                                                              \
     X(nak_psn_sequence)                                                                            \
     X(nak_invalid_opcode)                                                                          \
     X(nak_invalid_length)                                                                          \

@@ -8,24 +8,29 @@
 #include "nic/block/streams.h"
 #include "nic/ibta/ecn.h"
 #include "nic/ibta/ibta.h"
+#include "nic/srd/srd.h"
 
 /* Calls the function of the queue pair's engine. ASK returns its result; TELL is for verbs without
  * one. */
-#define ASK(qp, rc, block, uc, ud)                                                                 \
+#define ASK(qp, rc, block, uc, ud, srd, flow)                                                      \
     switch ((enum engine)(qp)->engine) {                                                           \
     case ENGINE_RC: return rc;                                                                     \
     case ENGINE_RC_OR_BLOCKS: return block;                                                        \
     case ENGINE_UC: return uc;                                                                     \
     case ENGINE_UD: return ud;                                                                     \
+    case ENGINE_SRD: return srd;                                                                   \
+    case ENGINE_FLOW: return flow;                                                                 \
     }                                                                                              \
     UNREACHABLE("an engine outside its enum")
 
-#define TELL(qp, rc, block, uc, ud)                                                                \
+#define TELL(qp, rc, block, uc, ud, srd, flow)                                                     \
     switch ((enum engine)(qp)->engine) {                                                           \
     case ENGINE_RC: rc; return;                                                                    \
     case ENGINE_RC_OR_BLOCKS: block; return;                                                       \
     case ENGINE_UC: uc; return;                                                                    \
     case ENGINE_UD: ud; return;                                                                    \
+    case ENGINE_SRD: srd; return;                                                                  \
+    case ENGINE_FLOW: flow; return;                                                                \
     }                                                                                              \
     UNREACHABLE("an engine outside its enum")
 
@@ -41,6 +46,7 @@ enum engine engine_of_type(enum qp_type type)
     case QP_XRC_TARGET: return ENGINE_RC;
     case QP_UC: return ENGINE_UC;
     case QP_UD: return ENGINE_UD;
+    case QP_SRD: return ENGINE_SRD;
     }
     UNREACHABLE("a type outside its enum");
 }
@@ -49,18 +55,21 @@ enum engine engine_of_type(enum qp_type type)
 
 size_t engine_nic_bytes(const struct nic_limits *limits)
 {
-    return rc_nic_bytes(limits) + block_nic_bytes(limits);
+    return rc_nic_bytes(limits) + block_nic_bytes(limits) + srd_nic_bytes(limits);
 }
 
 void engine_nic_init(struct nic *nic, void *memory)
 {
     rc_nic_init(nic, memory);
-    block_nic_init(nic, (uint8_t *)memory + rc_nic_bytes(&nic->limits));
+    uint8_t *at = (uint8_t *)memory + rc_nic_bytes(&nic->limits);
+    block_nic_init(nic, at);
+    srd_nic_init(nic, at + block_nic_bytes(&nic->limits));
 }
 
 bool engine_make_room(struct qp *qp, uint32_t reads)
 {
-    ASK(qp, rc_make_room(qp, reads), rc_make_room(qp, reads), (NEVER, false), (NEVER, false));
+    ASK(qp, rc_make_room(qp, reads), rc_make_room(qp, reads), (NEVER, false), (NEVER, false),
+        (NEVER, false), (NEVER, false));
 }
 
 /* -- Life ---------------------------------------------------------------------------------------*/
@@ -71,40 +80,41 @@ void engine_start_receiving(struct qp *qp)
         block_start_watching(qp);
     }
     TELL(qp, rc_start_receiving(qp), rc_start_receiving(qp), uc_start_receiving(qp),
-         ud_start_receiving(qp));
+         ud_start_receiving(qp), NOTHING, NEVER);
 }
 
 void engine_start_sending(struct qp *qp)
 {
     TELL(qp, rc_start_sending(qp), rc_start_sending(qp), unreliable_start_sending(qp),
-         unreliable_start_sending(qp));
+         unreliable_start_sending(qp), NOTHING, NEVER);
 }
 
 /* UC and UD read the attributes each time that they need them. */
 void engine_retune(struct qp *qp, struct instant now)
 {
-    TELL(qp, rc_retune(qp, now), block_retune(qp, now), NOTHING, NOTHING);
+    TELL(qp, rc_retune(qp, now), block_retune(qp, now), NOTHING, NOTHING, NOTHING, NEVER);
 }
 
 bool engine_may_limit(const struct qp *qp, uint32_t reads)
 {
-    ASK(qp, rc_may_limit(qp, reads), block_may_limit(qp, reads), true, true);
+    ASK(qp, rc_may_limit(qp, reads), block_may_limit(qp, reads), true, true, true, (NEVER, false));
 }
 
 void engine_limit(struct qp *qp, uint32_t reads)
 {
-    TELL(qp, rc_limit(qp, reads), block_limit(qp, reads), NOTHING, NOTHING);
+    TELL(qp, rc_limit(qp, reads), block_limit(qp, reads), NOTHING, NOTHING, NOTHING, NEVER);
 }
 
 void engine_drain(struct qp *qp)
 {
-    TELL(qp, rc_drain(qp), block_drain(qp), unreliable_drain(qp), unreliable_drain(qp));
+    TELL(qp, rc_drain(qp), block_drain(qp), unreliable_drain(qp), unreliable_drain(qp),
+         srd_drain(qp), NEVER);
 }
 
 /* UC and UD have no memory to give back: a message that came in part is state of the queue pair. */
 static void withdraw(struct qp *qp)
 {
-    TELL(qp, rc_withdraw(qp), block_leave(qp), NOTHING, NOTHING);
+    TELL(qp, rc_withdraw(qp), block_leave(qp), NOTHING, NOTHING, srd_withdraw(qp), NEVER);
 }
 
 void engine_withdraw(struct qp *qp)
@@ -116,7 +126,8 @@ void engine_withdraw(struct qp *qp)
 
 void engine_enter_error(struct qp *qp)
 {
-    TELL(qp, qp_enter_error(qp), block_enter_error(qp), qp_enter_error(qp), qp_enter_error(qp));
+    TELL(qp, qp_enter_error(qp), block_enter_error(qp), qp_enter_error(qp), qp_enter_error(qp),
+         srd_enter_error(qp), NEVER);
 }
 
 /* -- Arrival ------------------------------------------------------------------------------------*/
@@ -132,11 +143,18 @@ static bool rc_watched_on_packet(struct qp *qp, const struct nic_arrival *arriva
     return moves;
 }
 
+/* A packet of RoCE that names a queue pair of SRD. */
+static bool wrong_service(struct qp *qp)
+{
+    return nic_drop(qp->nic, COUNTER_drop_wrong_service);
+}
+
 bool engine_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct instant now,
                       struct nic_move *move)
 {
     ASK(qp, rc_watched_on_packet(qp, arrival, now, move), block_on_packet(qp, arrival, now, move),
-        uc_on_packet(qp, arrival, now, move), ud_on_packet(qp, arrival, move));
+        uc_on_packet(qp, arrival, now, move), ud_on_packet(qp, arrival, move), wrong_service(qp),
+        wrong_service(qp));
 }
 
 bool engine_on_plain_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
@@ -156,10 +174,17 @@ enum nic_arrived engine_on_frame(struct nic *nic, const struct nic_frame *frame,
     return block_on_frame(nic, frame, now, move);
 }
 
+enum nic_arrived engine_on_srd_frame(struct nic *nic, const struct nic_frame *frame,
+                                     struct instant now, struct nic_move *move)
+{
+    return srd_on_frame(nic, frame, now, move);
+}
+
 void engine_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now)
 {
     TELL(qp, ecn_on_cnp(qp, arrival, now), block_on_cnp(qp, arrival, now),
-         ecn_on_cnp(qp, arrival, now), nic_count(qp->nic, COUNTER_drop_wrong_service));
+         ecn_on_cnp(qp, arrival, now), nic_count(qp->nic, COUNTER_drop_wrong_service),
+         (void)wrong_service(qp), (void)wrong_service(qp));
 }
 
 /* A move of blocks may finish after its queue pair was reset and speaks no blocks any more. */
@@ -176,19 +201,21 @@ void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_r
                      struct instant now)
 {
     TELL(qp, rc_or_voided_on_moved(qp, move, result), block_on_moved(qp, move, result, now),
-         unreliable_on_moved(qp, move, result), unreliable_on_moved(qp, move, result));
+         unreliable_on_moved(qp, move, result), unreliable_on_moved(qp, move, result), NEVER,
+         srd_on_moved(qp, move, result, now));
 }
 
 bool engine_next_held(struct qp *qp, struct nic_move *move)
 {
-    ASK(qp, false, block_next_held(qp, move), false, false);
+    ASK(qp, false, block_next_held(qp, move), false, false, false, false);
 }
 
 /* -- Departure ----------------------------------------------------------------------------------*/
 
 static bool ready(const struct qp *qp)
 {
-    ASK(qp, rc_ready(qp), block_ready(qp), qp_has_sends(qp), qp_has_sends(qp));
+    ASK(qp, rc_ready(qp), block_ready(qp), qp_has_sends(qp), qp_has_sends(qp), srd_has_posts(qp),
+        srd_flow_ready(qp));
 }
 
 bool engine_ready(const struct qp *qp)
@@ -206,6 +233,18 @@ static bool rc_watched_next_packet(struct qp *qp, struct instant now,
     return found;
 }
 
+/* Its carriers send. */
+static bool hand_over(struct qp *qp, struct instant now)
+{
+    srd_hand_over(qp, now);
+    return false;
+}
+
+uint32_t engine_destination(const struct qp *qp)
+{
+    return SRD_PORT_OF(CONTAINER_OF_CONST(qp, struct srd_peer, qp)->source.slot);
+}
+
 bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
     if (UNLIKELY(qp->cnp_due)) {
@@ -215,48 +254,52 @@ bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure 
         return true;
     }
     ASK(qp, rc_watched_next_packet(qp, now, departure), block_next_packet(qp, now, departure),
-        uc_next_packet(qp, now, departure), ud_next_packet(qp, departure));
+        uc_next_packet(qp, now, departure), ud_next_packet(qp, departure), hand_over(qp, now),
+        srd_flow_next(qp, now, departure));
 }
 
 void engine_on_gather_failed(struct qp *qp, const struct nic_departure *departure)
 {
     TELL(qp, rc_on_gather_failed(qp, departure), block_on_gather_failed(qp, departure),
-         unreliable_on_gather_failed(qp), unreliable_on_gather_failed(qp));
+         unreliable_on_gather_failed(qp), unreliable_on_gather_failed(qp), NEVER,
+         srd_flow_on_gather_failed(qp, departure));
 }
 
 /* Nobody waits for an answer to UC and UD. */
 void engine_on_blocked(struct qp *qp, struct instant now)
 {
-    TELL(qp, rc_on_blocked(qp, now), block_on_blocked(qp, now), NOTHING, NOTHING);
+    TELL(qp, rc_on_blocked(qp, now), block_on_blocked(qp, now), NOTHING, NOTHING, NOTHING, NOTHING);
 }
 
 bool engine_read_target(const struct nic_departure *departure, struct segment *segments,
                         uint32_t *count)
 {
     ASK(departure->qp, rc_read_target(departure, segments, count),
-        rc_read_target(departure, segments, count), (NEVER, false), (NEVER, false));
+        rc_read_target(departure, segments, count), (NEVER, false), (NEVER, false), (NEVER, false),
+        (NEVER, false));
 }
 
 void engine_on_fetched(struct qp *qp, struct instant now)
 {
-    TELL(qp, rc_on_fetched(qp, now), block_on_fetched(qp, now), NEVER, NEVER);
+    TELL(qp, rc_on_fetched(qp, now), block_on_fetched(qp, now), NEVER, NEVER, NEVER, NEVER);
 }
 
 void engine_on_placed(struct qp *qp, struct instant now)
 {
-    TELL(qp, rc_on_placed(qp, now), block_on_placed(qp, now), NEVER, NEVER);
+    TELL(qp, rc_on_placed(qp, now), block_on_placed(qp, now), NEVER, NEVER, NEVER, NEVER);
 }
 
 void engine_wait_to_place(struct qp *qp)
 {
-    TELL(qp, rc_wait_to_place(qp), NOTHING, NEVER, NEVER);
+    TELL(qp, rc_wait_to_place(qp), NOTHING, NEVER, NEVER, NEVER, NEVER);
 }
 
 /* -- Time ---------------------------------------------------------------------------------------*/
 
 static struct instant protocol_deadline(const struct qp *qp)
 {
-    ASK(qp, rc_deadline(qp), block_deadline(qp), INSTANT_NEVER, INSTANT_NEVER);
+    ASK(qp, rc_deadline(qp), block_deadline(qp), INSTANT_NEVER, INSTANT_NEVER, INSTANT_NEVER,
+        srd_flow_deadline(qp));
 }
 
 struct instant engine_deadline(const struct qp *qp)
@@ -279,13 +322,19 @@ static bool paused_on_deadline(struct qp *qp, struct instant now)
     return false;
 }
 
+static bool flow_on_deadline(struct qp *qp, struct instant now)
+{
+    srd_flow_on_deadline(qp, now);
+    return false;
+}
+
 bool engine_on_deadline(struct qp *qp, struct instant now, struct nic_overdue *overdue)
 {
     if (UNLIKELY(qp->paused) && !paused_on_deadline(qp, now)) {
         return false;
     }
     ASK(qp, rc_on_deadline(qp, overdue), block_on_deadline(qp, now, overdue), (NEVER, false),
-        (NEVER, false));
+        (NEVER, false), (NEVER, false), flow_on_deadline(qp, now));
 }
 
 static void rc_watched_on_timeout(struct qp *qp, struct instant now)
@@ -298,24 +347,25 @@ static void rc_watched_on_timeout(struct qp *qp, struct instant now)
 
 void engine_on_timeout(struct qp *qp, struct instant now)
 {
-    TELL(qp, rc_watched_on_timeout(qp, now), block_on_timeout(qp, now), NEVER, NEVER);
+    TELL(qp, rc_watched_on_timeout(qp, now), block_on_timeout(qp, now), NEVER, NEVER, NEVER, NEVER);
 }
 
 void engine_on_unread(struct qp *qp, struct instant now)
 {
-    TELL(qp, rc_on_unread(qp, now), block_on_unread(qp, now), NEVER, NEVER);
+    TELL(qp, rc_on_unread(qp, now), block_on_unread(qp, now), NEVER, NEVER, NEVER, NEVER);
 }
 
 /* -- Reports and checks -------------------------------------------------------------------------*/
 
 void engine_query(const struct qp *qp, struct qp_attributes *attributes)
 {
-    TELL(qp, rc_query(qp, attributes), rc_query(qp, attributes), NOTHING, NOTHING);
+    TELL(qp, rc_query(qp, attributes), rc_query(qp, attributes), NOTHING, NOTHING, NOTHING, NEVER);
 }
 
 struct qp_flow engine_flow(const struct qp *qp)
 {
-    ASK(qp, rc_flow(qp), rc_flow(qp), (NEVER, (struct qp_flow){0}), (NEVER, (struct qp_flow){0}));
+    ASK(qp, rc_flow(qp), rc_flow(qp), (NEVER, (struct qp_flow){0}), (NEVER, (struct qp_flow){0}),
+        (NEVER, (struct qp_flow){0}), (NEVER, (struct qp_flow){0}));
 }
 
 static void rc_watched_report(const struct qp *qp, struct qp_report *report)
@@ -326,17 +376,18 @@ static void rc_watched_report(const struct qp *qp, struct qp_report *report)
 
 void engine_report(const struct qp *qp, struct qp_report *report)
 {
-    TELL(qp, rc_watched_report(qp, report), block_report(qp, report), NOTHING, NOTHING);
+    TELL(qp, rc_watched_report(qp, report), block_report(qp, report), NOTHING, NOTHING, NOTHING,
+         NEVER);
 }
 
 void engine_check_duties(const struct qp *qp)
 {
     ecn_check_duties(qp);
     TELL(qp, rc_check_duties(qp), block_check_duties(qp), unreliable_check_duties(qp),
-         unreliable_check_duties(qp));
+         unreliable_check_duties(qp), srd_check_duties(qp), NOTHING);
 }
 
 void engine_check(const struct qp *qp)
 {
-    TELL(qp, rc_check(qp), block_check(qp), NOTHING, NOTHING);
+    TELL(qp, rc_check(qp), block_check(qp), NOTHING, NOTHING, NOTHING, srd_flow_check(qp));
 }

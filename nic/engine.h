@@ -64,6 +64,9 @@ bool engine_on_plain_frame(struct nic *nic, const struct nic_frame *frame, struc
 bool engine_on_piggyback(struct nic *nic, const struct nic_frame *frame, struct instant now);
 enum nic_arrived engine_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
                                  struct nic_move *move);
+/* A frame of SRD, for a NIC that has it. */
+enum nic_arrived engine_on_srd_frame(struct nic *nic, const struct nic_frame *frame,
+                                     struct instant now, struct nic_move *move);
 /* A congestion notification for this queue pair, from anybody. */
 void engine_on_cnp(struct qp *qp, const struct nic_arrival *arrival, struct instant now);
 void engine_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
@@ -81,6 +84,8 @@ bool engine_ready(const struct qp *qp);
  * leaves sooner. */
 bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure);
 void engine_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
+/* The destination QPN of all that a carrier sends. */
+uint32_t engine_destination(const struct qp *qp);
 /* The link has no room for a packet that is ready. */
 void engine_on_blocked(struct qp *qp, struct instant now);
 

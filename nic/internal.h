@@ -10,6 +10,12 @@
 /* QPN 0 and 1 are the special queue pairs; user ones start here. */
 #define QPN_FIRST 2
 
+/* Does each of its requests name its target? */
+static inline bool qp_is_datagram(const struct qp *qp)
+{
+    return qp->type == QP_UD || qp->type == QP_SRD;
+}
+
 /* -- turns.c: takes a queue pair out of the ready ring, or off the world's list. */
 void nic_unlist(struct qp *qp);
 /* Moves it from the ready ring to a list of the world's. */

@@ -7,7 +7,7 @@ struct qp *nic_each_qp(const struct nic *nic, uint32_t *at)
 {
     while (nic->qp_count > 0 && *at <= nic->qp_mask) {
         struct qp *qp = nic->qps[(*at)++];
-        if (qp != NULL) {
+        if (qp != NULL && qp->engine != ENGINE_FLOW) {
             return qp;
         }
     }

@@ -14,18 +14,23 @@ static uint32_t srq_slots(const struct nic_limits *limits)
     return (uint32_t)power_of_two(limits->xrc_srqs + 1);
 }
 
+/* The entries of the table of queue pairs. Those of SRD's carriers are behind those of programs. */
+static size_t qp_slots(const struct nic_limits *limits)
+{
+    return limits->srd.peers == 0 ? power_of_two(limits->qps + QPN_FIRST)
+                                  : power_of_two(256 + limits->srd.peers + 1);
+}
+
 size_t nic_bytes(const struct nic_limits *limits)
 {
-    return line_aligned(sizeof(struct nic)) +
-           line_aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
+    return line_aligned(sizeof(struct nic)) + line_aligned(qp_slots(limits) * sizeof(struct qp *)) +
            line_aligned(region_table_slots(limits->regions) * sizeof(struct region *)) +
-           line_aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct timer_link)) +
-           line_aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct qp *)) +
+           line_aligned(qp_slots(limits) * sizeof(struct timer_link)) +
+           line_aligned(qp_slots(limits) * sizeof(struct qp *)) +
            line_aligned(limits->groups * sizeof(struct multicast_group)) +
            line_aligned(limits->attachments * sizeof(struct multicast_member)) +
            line_aligned(srq_slots(limits) * sizeof(struct srq *)) +
-           line_aligned(power_of_two(limits->qps + QPN_FIRST) * sizeof(struct ecn_state)) +
-           engine_nic_bytes(limits);
+           line_aligned(qp_slots(limits) * sizeof(struct ecn_state)) + engine_nic_bytes(limits);
 }
 
 struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memory)
@@ -45,7 +50,7 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     dcqcn_policy_check(&nic->limits.dcqcn);
     prng_init(&nic->prng, seed);
     at += line_aligned(sizeof(struct nic));
-    nic->qp_mask = (uint32_t)power_of_two(limits->qps + QPN_FIRST) - 1;
+    nic->qp_mask = (uint32_t)qp_slots(limits) - 1;
     nic->qps = (struct qp **)(void *)at;
     at += line_aligned((nic->qp_mask + 1) * sizeof(struct qp *));
     nic->qpn_span_mask = limits->qpn_span == 0 ? ROCE_24_BITS : limits->qpn_span - 1;
@@ -106,6 +111,9 @@ void *nic_qp_link(const struct qp *qp)
 
 uint32_t nic_qp_destination(const struct qp *qp)
 {
+    if (qp->engine == ENGINE_FLOW) {
+        return engine_destination(qp);
+    }
     return send_queue_at(&qp->sends, qp->sends.next)->datagram.qpn;
 }
 

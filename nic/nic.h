@@ -22,6 +22,7 @@
 #include "nic/counters.h"
 #include "nic/queue_pair.h"
 #include "nic/region.h"
+#include "nic/srd.h"
 #include "nic/types.h"
 #include "transport/ibta/dcqcn.h"
 #include "transport/ibta/rc_policy.h"
@@ -74,6 +75,7 @@ struct nic_limits {
     uint8_t lkey_bits;         /* An lkey is the region's rkey with these bits changed. */
     struct rc_policy rc;       /* Facts about the world for reliable connections. */
     struct block_limits block; /* All 0: no queue pair ever speaks blocks. */
+    struct srd_limits srd;     /* All 0: there are no queue pairs of SRD. */
     struct dcqcn_policy dcqcn; /* How RC and UC heed congestion; all 0: dcqcn_policy_default. */
     bool long_way;             /* No packet takes a short way: for tests that compare. */
 };
@@ -311,7 +313,8 @@ void nic_foresee(struct nic *nic, struct qp *qp);
  * request's. */
 void *nic_qp_link(const struct qp *qp);
 
-/* The destination QPN of the next request of a UD queue pair that has one. */
+/* The destination QPN of the next request of a UD queue pair that has one, or of a carrier of SRD
+ * (nic/srd.h). */
 uint32_t nic_qp_destination(const struct qp *qp);
 
 /* The next packet of `qp`. False: it has nothing (more) to send now and left the ready list. */

@@ -55,6 +55,11 @@ void qp_complete_receive(struct qp *qp, uint32_t srqn, const struct completion *
     }
 }
 
+void qp_complete_send(struct qp *qp, const struct completion *completion)
+{
+    push(qp, qp->send_cq, completion);
+}
+
 #define COMPLETES_AS(argument, name, number, verbs, completion, traits)                            \
     case WORK_##name: return COMPLETION_##completion;
 

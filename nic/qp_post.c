@@ -12,6 +12,7 @@ uint32_t qp_kinds(enum qp_type type)
     case QP_RC: return work_kinds(WORK_ON_RC);
     case QP_UC: return work_kinds(WORK_ON_UC);
     case QP_UD: return work_kinds(WORK_ON_UD);
+    case QP_SRD: return work_kinds(WORK_ON_SRD);
     case QP_XRC_INITIATOR: return work_kinds(WORK_ON_XRC);
     case QP_XRC_TARGET: break;
     }
@@ -41,7 +42,7 @@ static enum status judge_send(const struct qp *qp, const struct send_request *re
         return STATUS_INVALID;
     }
     if (!work_kind_in(qp_kinds((enum qp_type)qp->type), request->kind) ||
-        (qp->type == QP_UD && request->av == NULL)) {
+        (qp_is_datagram(qp) && request->av == NULL)) {
         return STATUS_INVALID;
     }
     const bool inlined = request->flags & WORK_INLINE;
@@ -87,7 +88,7 @@ static void copy_inline(struct work *work, const struct send_request *request)
 
 static void copy_details(const struct qp *qp, struct work *work, const struct send_request *request)
 {
-    if (qp->type == QP_UD) {
+    if (qp_is_datagram(qp)) {
         struct nic_av *av =
             (struct nic_av *)(void *)((uint8_t *)work + qp->sends.slot_bytes - sizeof(*av));
         *av = *request->av;
@@ -139,6 +140,12 @@ static void add_work(struct qp *qp, const struct send_request *request)
     qp->sends.tail++;
 }
 
+/* Requests of SRD that have left the queue, and count until they complete. */
+static uint32_t lent_sends(const struct qp *qp)
+{
+    return qp->engine == ENGINE_SRD ? qp->out.srd.lent : 0;
+}
+
 enum status qp_post_sends(struct qp *qp, const struct send_request *requests, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -148,7 +155,7 @@ enum status qp_post_sends(struct qp *qp, const struct send_request *requests, ui
             return verdict;
         }
     }
-    if (count > qp->sends.limit - send_queue_count(&qp->sends)) {
+    if (count > qp->sends.limit - send_queue_count(&qp->sends) - lent_sends(qp)) {
         return STATUS_FULL;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -173,6 +180,10 @@ enum status qp_post_receive(struct qp *qp, uint64_t wr_id, const struct sge *sge
 {
     if (qp->state == QP_RESET || qp->shares || qp->type == QP_XRC_INITIATOR) {
         return STATUS_INVALID;
+    }
+    if (qp->engine == ENGINE_SRD &&
+        receive_queue_count(&qp->receives) + qp->in.srd.lent >= qp->receives.limit) {
+        return STATUS_FULL; /* Messages that came in part may give theirs back. */
     }
     const enum status status = receive_queue_post(&qp->receives, wr_id, sges, sge_count);
     if (status == STATUS_OK && qp->state == QP_ERR) {

@@ -13,7 +13,7 @@ static uint32_t send_tail_bytes(enum qp_type type, const struct qp_capacity *cap
     const uint32_t sges = capacity->send_sges * (uint32_t)sizeof(struct sge);
     const uint32_t larger = sges > capacity->inline_bytes ? sges : capacity->inline_bytes;
     const uint32_t room = (larger + 7u) & ~7u;
-    return type == QP_UD ? room + (uint32_t)sizeof(struct nic_av) : room;
+    return type == QP_UD || type == QP_SRD ? room + (uint32_t)sizeof(struct nic_av) : room;
 }
 
 /* Inline data and SGEs share their room, so a program may use all of it for either. */
@@ -49,6 +49,12 @@ bool qp_places_early(const struct qp *qp)
     return qp->watching != WATCH_NOTHING && qp->nic->limits.block.place == BLOCK_PLACE_EARLY;
 }
 
+static bool fits_srd(const struct qp_capacity *capacity)
+{
+    return capacity->send_sges <= SRD_SGES_MAX && capacity->receive_sges <= SRD_SGES_MAX &&
+           capacity->inline_bytes <= SRD_INLINE_MAX;
+}
+
 /* An XRC connection has two halves: one sends, the other receives from shared queues. */
 static bool shape_valid(const struct qp_request *request)
 {
@@ -57,6 +63,9 @@ static bool shape_valid(const struct qp_request *request)
                request->send_cq == NULL && request->receive_cq == NULL;
     }
     if (request->pd == NULL || request->send_cq == NULL || request->xrcd != NULL) {
+        return false;
+    }
+    if (request->type == QP_SRD && (request->srq != NULL || !fits_srd(&request->capacity))) {
         return false;
     }
     return request->type == QP_XRC_INITIATOR
@@ -74,13 +83,20 @@ static bool within_limits(const struct nic_limits *limits, const struct qp_reque
                                      capacity->receive_sges <= limits->sges));
 }
 
+/* A NIC with SRD has QPNs of its own, and entries of the table for them. */
+static bool is_for_programs(const struct nic *nic, uint32_t qpn)
+{
+    return nic->srd == NULL || (qpn & 0xffff) < QPN_FIRST + SRD_QPS_MAX;
+}
+
 /* A QPN whose table entry is free; numbers are used up before one comes again. */
 static uint32_t draw_qpn(struct nic *nic)
 {
     for (;;) {
         const uint32_t qpn = nic->limits.qpn_base + nic->next_qpn;
         nic->next_qpn = (nic->next_qpn + 1) & nic->qpn_span_mask;
-        if (qpn >= QPN_FIRST && qpn != ROCE_24_BITS && nic->qps[qpn & nic->qp_mask] == NULL) {
+        if (qpn >= QPN_FIRST && qpn != ROCE_24_BITS && is_for_programs(nic, qpn) &&
+            nic->qps[qpn & nic->qp_mask] == NULL) {
             return qpn;
         }
     }
@@ -124,7 +140,8 @@ static void count_users(struct qp *qp, uint32_t change)
 enum status qp_create(struct nic *nic, const struct qp_request *request, void *memory,
                       struct qp **result)
 {
-    if (!shape_valid(request) || !within_limits(&nic->limits, request)) {
+    if (!shape_valid(request) || !within_limits(&nic->limits, request) ||
+        (request->type == QP_SRD && nic->srd == NULL)) {
         return STATUS_INVALID;
     }
     if (nic->qp_count == nic->limits.qps) {
@@ -142,7 +159,8 @@ enum status qp_create(struct nic *nic, const struct qp_request *request, void *m
         qp->send_cq = request->send_cq;
     }
     qp->receive_cq = request->receive_cq;
-    qp->signal_all = request->signal_all;
+    qp->signal_all = request->signal_all || request->type == QP_SRD;
+    qp->unsolicited = request->unsolicited;
     qp->context = request->context;
     list_init(&qp->node);
     list_init(&qp->event_link);
@@ -152,6 +170,9 @@ enum status qp_create(struct nic *nic, const struct qp_request *request, void *m
     nic->qp_count++;
     if (qp->type == QP_UD) {
         list_append(&nic->datagram_qps, &qp->in.ud);
+    } else if (qp->type == QP_SRD) {
+        list_init(&qp->in.srd.incoming);
+        list_init(&qp->out.srd.requests);
     }
     count_users(qp, 1);
     *result = qp;

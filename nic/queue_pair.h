@@ -40,8 +40,9 @@ struct qp_request {
     struct srq *srq;                 /* NULL: the queue pair has receives of its own. */
     struct xrcd *xrcd;               /* XRC targets only, which have none of the objects above. */
     struct qp_capacity capacity;
-    bool signal_all; /* Every send request completes visibly. */
-    void *context;   /* Returned by qp_context: the verbs object. */
+    bool signal_all;  /* Every send request completes visibly; SRD: always. */
+    bool unsolicited; /* SRD: WRITEs with immediate data, ours and to us, consume no receive. */
+    void *context;    /* Returned by qp_context: the verbs object. */
 };
 
 /* All attributes, the NIC's view of struct ibv_qp_attr. */
@@ -82,9 +83,9 @@ struct send_request {
         uint32_t bytes; /* From remote_address on; a FLUSH of all that the key opens: 0. */
         uint8_t placement, selectivity; /* enum roce_placement bits, enum roce_selectivity. */
     } flush;
-    const struct nic_av *av;   /* UD: from the address handle. Copied. */
-    uint32_t destination_qpn;  /* UD. */
-    uint32_t destination_qkey; /* UD; bit 31 set: the queue pair's own Q_Key is used. */
+    const struct nic_av *av;   /* UD, SRD: from the address handle. Copied. */
+    uint32_t destination_qpn;  /* UD, SRD. */
+    uint32_t destination_qkey; /* SRD, UD; bit 31 set: the queue pair's own Q_Key is used. */
     uint32_t srqn;             /* XRC: the shared receive queue it is for. */
     struct window_bind bind;
 };

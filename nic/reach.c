@@ -9,6 +9,7 @@ static bool service_names_memory(enum qp_type type)
     case QP_UC:
     case QP_XRC_TARGET: return true;
     case QP_UD:
+    case QP_SRD: /* Only by packets, which SRD judges itself. */
     case QP_XRC_INITIATOR: return false;
     }
     UNREACHABLE("a type outside its enum");

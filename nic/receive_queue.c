@@ -55,6 +55,15 @@ enum status receive_queue_post(struct receive_queue *queue, uint64_t wr_id, cons
     return STATUS_OK;
 }
 
+void receive_queue_put_back(struct receive_queue *queue, const struct receive *receive)
+{
+    CHECK(!queue->newest_first && receive_queue_count(queue) < queue->limit);
+    queue->head--;
+    __builtin_memcpy(receive_queue_at(queue, queue->head), receive,
+                     sizeof(*receive) + receive->sge_count * sizeof(struct sge));
+    INVARIANTS(receive_queue_check(queue));
+}
+
 void *receive_queue_resize(struct receive_queue *queue, uint32_t limit, void *memory)
 {
     INVARIANTS(receive_queue_check(queue));

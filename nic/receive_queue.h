@@ -93,6 +93,10 @@ static inline void receive_queue_drop(struct receive_queue *queue)
     INVARIANTS(receive_queue_check(queue));
 }
 
+/* The receive that was dropped last, or before others that were put back, is the first one again.
+ * Its queue has room for it, and is no pool. */
+void receive_queue_put_back(struct receive_queue *queue, const struct receive *receive);
+
 /* Prefetches receives behind the oldest one, and their buffers: with thousands of receives posted,
  * none would be in a cache (the newest one of a pool is). This changes nothing but time: the
  * addresses are not judged. Lines in front of a buffer are prefetched, too, because many programs

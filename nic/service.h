@@ -40,6 +40,8 @@ void nic_arm_timer(struct qp *qp, struct instant deadline);
 /* `srqn`: XRC targets, whose receives complete where the shared queue says. */
 void qp_complete_receive(struct qp *qp, uint32_t srqn, const struct completion *completion);
 void qp_complete_work(struct qp *qp, struct work *work, enum completion_status status);
+/* A request that is in the queue no more. */
+void qp_complete_send(struct qp *qp, const struct completion *completion);
 /* The queue pair enters the error state: everything posted is flushed. */
 void qp_enter_error(struct qp *qp);
 /* `work` ends with `status`; for RC everything else is flushed, UC and UD enter SQE. */

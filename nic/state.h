@@ -25,6 +25,8 @@ enum engine {
     ENGINE_RC,
     ENGINE_UC,
     ENGINE_UD,
+    ENGINE_SRD,          /* A program's queue pair of SRD: never on the wire. */
+    ENGINE_FLOW,         /* A carrier: the NIC's own, for all SRD with one process. */
     ENGINE_RC_OR_BLOCKS, /* A reliable connection that has memory for blocks, and may speak them. */
 };
 
@@ -66,6 +68,7 @@ struct nic {
     struct nic_peer *peers; /* limits.block.peers of them; NULL: this NIC speaks no blocks. */
     struct qp *holder;      /* May have held payloads whose turn has come (nic_next_held). */
     struct block_shared *block_shared; /* Shared by all queue pairs with blocks. */
+    struct srd_shared *srd;            /* NULL: this NIC speaks no SRD. */
     struct ecn_state *ecn;             /* By QPN & qp_mask. */
 };
 
@@ -109,6 +112,7 @@ struct qp {
     bool spoilt : 1;      /* In error, as a move failed: moves behind it are void. */
     bool established : 1; /* COMMUNICATION_ESTABLISHED was told. */
     bool drained : 1;     /* SQ_DRAINED was told. */
+    bool unsolicited : 1; /* SRD: WRITEs with immediate data consume no receive. */
     uint8_t watching : 2; /* enum qp_watching. */
     bool resending : 1;   /* RC was resending when block_watch looked last. */
     bool asks_turn : 1;   /* Blocks: RC asks whether there is anything to pull now. */
@@ -133,11 +137,19 @@ struct qp {
     union {
         struct rc_requester rc;
         struct psn next_psn; /* UC, UD. */
+        struct {
+            struct list requests; /* Handed over to peers. */
+            uint32_t lent;        /* How many: they count as posted until they complete. */
+        } srd;
     } out;
     union {
         struct rc_responder rc;
         struct uc_responder uc;
         struct list ud; /* In nic.datagram_qps. */
+        struct {
+            struct list incoming; /* Messages that came in part. */
+            uint32_t lent;        /* Receives that they hold. */
+        } srd;
     } in;
     struct timer_node timer;
     void *context;

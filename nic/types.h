@@ -20,6 +20,7 @@ enum qp_type {
     QP_UC = 3,
     QP_UD = 4,
     QP_XRC_INITIATOR = 9, /* Has requests only. */
+    QP_SRD = 255,         /* IBV_QPT_DRIVER: scalable reliable datagrams. */
     QP_XRC_TARGET = 10,   /* Has neither memory nor receives: each request names a shared queue. */
 };
 
@@ -76,6 +77,7 @@ enum completion_flag {
     COMPLETION_HAS_GRH = 1 << 0,
     COMPLETION_HAS_IMMEDIATE = 1 << 1,
     COMPLETION_HAS_INVALIDATE = 1 << 3,
+    COMPLETION_UNSOLICITED = 1 << 7, /* None of verbs: an SRD receive that consumed nothing. */
 };
 
 /* Path MTU codes: the values of enum ibv_mtu. */

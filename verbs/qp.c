@@ -59,7 +59,8 @@ static bool complete(const struct ingredients *from)
     case QP_XRC_INITIATOR: return from->pd != NULL && from->attr->send_cq != NULL;
     case QP_RC:
     case QP_UC:
-    case QP_UD: break;
+    case QP_UD:
+    case QP_SRD: break;
     }
     return from->pd != NULL && from->attr->send_cq != NULL && from->attr->recv_cq != NULL;
 }

@@ -40,6 +40,7 @@ static const char *type_name(enum qp_type type)
     case QP_RC: return "RC";
     case QP_UC: return "UC";
     case QP_UD: return "UD";
+    case QP_SRD: return "SRD";
     case QP_XRC_INITIATOR: return "XRC, initiator";
     case QP_XRC_TARGET: return "XRC, target";
     }

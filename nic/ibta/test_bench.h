@@ -215,6 +215,7 @@ static inline uint8_t service_of(const struct bench *bench)
     case QP_UD: return ROCE_SERVICE_UD;
     case QP_XRC_INITIATOR:
     case QP_XRC_TARGET: return ROCE_SERVICE_XRC;
+    case QP_SRD: /* Its packets are none of RoCE. */
     case QP_RC: break;
     }
     return ROCE_SERVICE_RC;

@@ -34,12 +34,14 @@ enum work_trait {
     WORK_HAS_IMMEDIATE = 1 << 9,
     WORK_HAS_OPERANDS = 1 << 10, /* Values to compare, to swap, to add. */
     WORK_BRINGS_DATA = 1 << 11,  /* Its answer's data are written to its SGEs. */
-    WORK_IS_FLUSH = 1 << 12,     /* It carries nothing, takes one packet, and is answered. */
+    WORK_ON_SRD = 1 << 13,
+    WORK_IS_FLUSH = 1 << 12, /* It carries nothing, takes one packet, and is answered. */
 };
 
 #define WORK_ON_CONNECTED (WORK_ON_RC | WORK_ON_UC | WORK_ON_XRC)
 #define WORK_ON_RELIABLE  (WORK_ON_RC | WORK_ON_XRC)
-#define WORK_ON_ANY       (WORK_ON_CONNECTED | WORK_ON_UD)
+#define WORK_ON_DATAGRAMS (WORK_ON_UD | WORK_ON_SRD)
+#define WORK_ON_ANY       (WORK_ON_CONNECTED | WORK_ON_DATAGRAMS)
 /* A window is for the queue pair that bound it, and no request comes in on an XRC initiator. */
 #define WORK_ON_WINDOWED (WORK_ON_RC | WORK_ON_UC)
 
@@ -48,13 +50,14 @@ enum work_trait {
  * COMPLETION_<completion>. How each kind becomes packets: transport/ibta/segmentation.c. */
 /* clang-format off */
 #define WORK_KINDS(X, argument)                                                                    \
-    X(argument, WRITE, 0, RDMA_WRITE, WRITE, WORK_ON_CONNECTED | WORK_IS_WRITE)                    \
+    X(argument, WRITE, 0, RDMA_WRITE, WRITE, WORK_ON_CONNECTED | WORK_ON_SRD | WORK_IS_WRITE)      \
     X(argument, WRITE_IMMEDIATE, 1, RDMA_WRITE_WITH_IMM, WRITE,                                    \
-      WORK_ON_CONNECTED | WORK_IS_WRITE | WORK_HAS_IMMEDIATE)                                      \
-    X(argument, SEND, 2, SEND, SEND, WORK_ON_CONNECTED | WORK_ON_UD | WORK_IS_SEND)                \
+      WORK_ON_CONNECTED | WORK_ON_SRD | WORK_IS_WRITE | WORK_HAS_IMMEDIATE)                        \
+    X(argument, SEND, 2, SEND, SEND, WORK_ON_CONNECTED | WORK_ON_DATAGRAMS | WORK_IS_SEND)         \
     X(argument, SEND_IMMEDIATE, 3, SEND_WITH_IMM, SEND,                                            \
-      WORK_ON_CONNECTED | WORK_ON_UD | WORK_IS_SEND | WORK_HAS_IMMEDIATE)                          \
-    X(argument, READ, 4, RDMA_READ, READ, WORK_ON_RELIABLE | WORK_IS_READ | WORK_BRINGS_DATA)      \
+      WORK_ON_CONNECTED | WORK_ON_DATAGRAMS | WORK_IS_SEND | WORK_HAS_IMMEDIATE)                   \
+    X(argument, READ, 4, RDMA_READ, READ,                                                          \
+      WORK_ON_RELIABLE | WORK_ON_SRD | WORK_IS_READ | WORK_BRINGS_DATA)                            \
     X(argument, COMPARE_SWAP, 5, ATOMIC_CMP_AND_SWP, COMPARE_SWAP,                                 \
       WORK_ON_RELIABLE | WORK_IS_ATOMIC | WORK_HAS_OPERANDS | WORK_BRINGS_DATA)                    \
     X(argument, FETCH_ADD, 6, ATOMIC_FETCH_AND_ADD, FETCH_ADD,                                     \
@@ -131,6 +134,9 @@ enum completion_status {
     COMPLETION_REMOTE_OPERATION,
     COMPLETION_RETRY_EXCEEDED,
     COMPLETION_RNR_RETRY_EXCEEDED,
+    COMPLETION_REMOTE_INVALID_RD_REQUEST = 15,
+    COMPLETION_REMOTE_ABORTED = 16,
+    COMPLETION_RESPONSE_TIMEOUT = 20,
 };
 
 /* A scatter/gather element as a program posts it: the layout of struct ibv_sge. */

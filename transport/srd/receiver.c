@@ -74,6 +74,11 @@ void srd_receiver_on_packet(struct srd_receiver *receiver, const struct srd_pack
     INVARIANTS(srd_receiver_check(receiver));
 }
 
+void srd_receiver_on_duplicate(struct srd_receiver *receiver)
+{
+    count_to_255(&receiver->reply.duplicates);
+}
+
 static struct srd_assembly *find(const struct srd_receiver *receiver, uint32_t first)
 {
     for (struct list *node = receiver->assemblies.next; node != &receiver->assemblies;

@@ -70,6 +70,9 @@ void srd_receiver_init(struct srd_receiver *receiver, uint32_t flow, uint64_t ta
 void srd_receiver_on_packet(struct srd_receiver *receiver, const struct srd_packet *packet,
                             bool marked, struct instant now);
 
+/* A packet came that was judged before, or is on its way into memory: it was taken for lost. */
+void srd_receiver_on_duplicate(struct srd_receiver *receiver);
+
 enum srd_step {
     SRD_STEP_ANSWER,     /* It was judged before: the sender is told again. */
     SRD_STEP_SAME,       /* Fellows were judged: it gets that verdict (srd_receiver_settle). */

@@ -398,6 +398,7 @@ static void test_echo(void **state)
     srd_receiver_on_packet(&receiver, &packet, true, (struct instant){200});
     packet.tsn = 0xfffffe;
     srd_receiver_on_packet(&receiver, &packet, true, (struct instant){300});
+    srd_receiver_on_duplicate(&receiver);
     assert_true(receiver.reply.due);
     srd_receiver_answer(&receiver, 3, (struct instant){1200}, &answer);
     assert_int_equal(answer.flow, 5);
@@ -406,6 +407,7 @@ static void test_echo(void **state)
     assert_int_equal(answer.answer.echo_tsn, 0);
     assert_int_equal(answer.answer.echo_delay_ns, 1000);
     assert_int_equal(answer.answer.ce_marked, 2);
+    assert_int_equal(answer.answer.duplicates, 1);
     assert_true(answer.answer.answers_probe && !answer.answer.echo_void);
     srd_receiver_answer(&receiver, 3, (struct instant){1300}, &answer);
     assert_true(answer.answer.echo_void && answer.tsn == 1 && !receiver.reply.due);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * life - a program's queue pair of SRD: its requests go to peers, and it leaves.
+ */
+#include <string.h>
+
+#include "nic/srd/srd.h"
+
+static struct srd_request *request_of(struct list *node)
+{
+    return CONTAINER_OF(node, struct srd_request, node);
+}
+
+/* -- Handing over -------------------------------------------------------------------------------*/
+
+static void fill(struct srd_request *request, struct qp *qp, struct work *work)
+{
+    request->qp = qp;
+    request->wr_id = work->wr_id;
+    request->remote_address = work->remote_address;
+    request->remote_key = work->remote_key;
+    request->bytes = work->bytes;
+    request->immediate = work->immediate;
+    request->kind = work->kind;
+    request->qkey = work->datagram.qkey;
+    request->target_qpn = srd_qpn_of(work->datagram.qpn);
+    request->cut = 0;
+    request->parts = 0;
+    request->status = SRD_STATUS_OK;
+    request->tries = qp->attributes.rnr_retry;
+    request->inlined = (work->flags & WORK_INLINE) != 0;
+    request->unsolicited = qp->unsolicited && work->kind == WORK_WRITE_IMMEDIATE;
+    request->sge_count = work->sge_count;
+    if (request->inlined) {
+        memcpy(request->bytes_inline, work_inline(work), work->bytes);
+    } else {
+        memcpy(request->sges, work_sges(work), work->sge_count * sizeof(struct sge));
+    }
+}
+
+/* The memory must be there before anything of the request leaves. */
+static enum srd_status judge(const struct srd_request *request)
+{
+    struct segment segments[SRD_SGES_MAX];
+    uint32_t count;
+    const bool reads = request->kind == WORK_READ;
+    const uint32_t longest = request->kind == WORK_SEND || request->kind == WORK_SEND_IMMEDIATE
+                                 ? request->qp->nic->limits.srd.send_bytes
+                                 : SRD_RDMA_BYTES_MAX;
+    if (request->bytes > longest) {
+        return SRD_STATUS_LOCAL_BAD_LENGTH;
+    }
+    const bool there =
+        srd_gather(request, 0, request->bytes, reads ? ACCESS_LOCAL_WRITE : 0, segments, &count);
+    return there ? SRD_STATUS_OK : SRD_STATUS_LOCAL_BAD_LKEY;
+}
+
+static void hand_one_over(struct qp *qp, struct work *work, struct instant now)
+{
+    struct nic *nic = qp->nic;
+    const struct nic_av *av = work->datagram.av;
+    const struct srd_source target =
+        srd_source_of(&av->destination, (uint8_t)(work->datagram.qpn >> 16));
+    struct srd_request *request = request_of(list_pop(&nic->srd->requests_free));
+    fill(request, qp, work);
+    list_append(&qp->out.srd.requests, &request->node);
+    qp->out.srd.lent++;
+    qp->sends.head++;
+    qp->sends.next = qp->sends.head;
+    request->status = (uint8_t)judge(request);
+    if (request->status == SRD_STATUS_OK) {
+        request->peer = srd_meet_peer(nic, &target, av);
+        request->status = request->peer == NULL ? SRD_STATUS_LOCAL_BAD_AH : (uint8_t)SRD_STATUS_OK;
+    }
+    if (request->status != SRD_STATUS_OK) {
+        srd_complete(request);
+        return;
+    }
+    srd_set_av(request->peer, av);
+    list_append(&request->peer->to_cut, &request->to_cut);
+    srd_update(request->peer, now);
+}
+
+void srd_hand_over(struct qp *qp, struct instant now)
+{
+    while (srd_has_posts(qp)) {
+        if (list_empty(&qp->nic->srd->requests_free)) {
+            qp->nic->srd->starved = true;
+            return;
+        }
+        hand_one_over(qp, send_queue_at(&qp->sends, qp->sends.head), now);
+    }
+}
+
+/* -- Leaving ------------------------------------------------------------------------------------*/
+
+/* Withdraws the parts of a request from its peer. One whose data move stays until they have. */
+static void withdraw(struct srd_request *request)
+{
+    struct srd_shared *shared = request->qp->nic->srd;
+    for (uint32_t i = 0; request->parts != 0 && i < request->qp->nic->limits.srd.parts; i++) {
+        struct srd_part *part = &shared->parts[i];
+        if (part->request != request) {
+            continue;
+        }
+        if (!part->answered) {
+            srd_sender_withdraw(&request->peer->sender, &part->instance);
+        }
+        part->request = NULL;
+        request->parts--;
+        if (part->moving == 0) {
+            srd_free_part(request->peer, part);
+        }
+    }
+}
+
+/* All requests of the queue pair end, with a completion or without. */
+static void flush_requests(struct qp *qp, bool completes)
+{
+    while (!list_empty(&qp->out.srd.requests)) {
+        struct srd_request *request = request_of(qp->out.srd.requests.next);
+        struct srd_peer *peer = request->peer;
+        withdraw(request);
+        if (completes) {
+            request->status = SRD_STATUS_FLUSHED;
+            srd_complete(request);
+        } else {
+            srd_free_request(request);
+        }
+        srd_update(peer, qp->nic->now);
+    }
+}
+
+void srd_drain(struct qp *qp)
+{
+    if (qp->out.srd.lent == 0) {
+        qp_note_drained(qp);
+    }
+}
+
+void srd_withdraw(struct qp *qp)
+{
+    srd_leave_target(qp);
+    srd_forget_reads_of(qp);
+    flush_requests(qp, false);
+}
+
+void srd_enter_error(struct qp *qp)
+{
+    if (qp->state == QP_ERR) {
+        return;
+    }
+    srd_leave_target(qp);
+    srd_forget_reads_of(qp);
+    flush_requests(qp, true);
+    qp_enter_error(qp);
+}
+
+void srd_check_duties(const struct qp *qp)
+{
+    CHECK(qp->listing != QP_LISTED_NOWHERE || qp->nic->turns_taken || !srd_has_posts(qp) ||
+          qp->nic->srd->starved);
+    CHECK(receive_queue_count(&qp->receives) + qp->in.srd.lent <= qp->receives.limit);
+}

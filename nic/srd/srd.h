@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * srd - scalable reliable datagrams in a NIC: what the engine's files share.
+ *
+ * Purpose    A program's queue pair (ENGINE_SRD) has states, receives and a queue of requests, and
+ *            is never on the wire. For each process that it talks to there is a peer, with a
+ *            carrier (ENGINE_FLOW): a queue pair of the NIC's own that is pulled from, has the
+ *            timer and the link, and sends everything for that process. One more carrier, the
+ *            port, sends challenges to processes of which nothing is kept.
+ * Ownership  All memory is the NIC's from nic_init on.
+ * Source     nic/srd.h; transport/srd.
+ *
+ *     peers.c      peers, hosts, and their memory
+ *     target.c     which request may do what here, and messages that came in part
+ *     request.c    requests under way, their parts, and their ends
+ *     read.c       READs: answering them, and the data that come back
+ *     challenge.c  the port
+ *     flow.c       a carrier's departures, deadlines, and the ends of parts
+ *     life.c       a program's queue pair: its requests go to peers, and it leaves
+ *     arrival.c    packets that came, and the moves that they make
+ *
+ * Each of these calls only files above it in this list.
+ */
+#ifndef NIC_SRD_SRD_H
+#define NIC_SRD_SRD_H
+
+#include "nic/service.h"
+#include "nic/srd.h"
+#include "transport/srd/entry.h"
+#include "transport/srd/receiver.h"
+#include "transport/srd/sender.h"
+
+/* Carriers have these QPNs of the slot, which no packet may name. */
+#define SRD_CARRIER_FIRST 0xc100u
+/* A target without a receive asks for a pause of 64 us << 4. */
+#define SRD_WAIT_CODE 4u
+/* Challenges that wait to leave, and the most in a second. */
+#define SRD_CHALLENGES       64u
+#define SRD_CHALLENGE_GAP_NS 1000000u
+
+struct srd_host {
+    struct gid gid;
+    uint32_t handles; /* Address handles of programs. */
+    uint32_t peers;   /* Processes there. */
+};
+
+/* A posted request, from when its queue pair handed it over until it completes. */
+struct srd_request {
+    struct list node;   /* In its queue pair's list. */
+    struct list to_cut; /* In its peer's list, while not all of it was cut into parts. */
+    struct qp *qp;
+    struct srd_peer *peer;
+    uint64_t wr_id, remote_address;
+    uint32_t remote_key, bytes, immediate, qkey;
+    uint32_t cut;   /* Bytes that were cut into parts. */
+    uint32_t parts; /* Under way. */
+    uint16_t target_qpn;
+    uint8_t kind;   /* enum work_kind. */
+    uint8_t status; /* enum srd_status: of the first part that failed. */
+    uint8_t tries;
+    uint8_t sge_count;
+    bool inlined;
+    bool unsolicited;
+    union {
+        struct sge sges[SRD_SGES_MAX];
+        uint8_t bytes_inline[SRD_INLINE_MAX];
+    };
+};
+
+/* Up to 64 packets of a request: an instance of its peer's sender. */
+struct srd_part {
+    struct srd_instance instance;
+    struct list node; /* In its peer's list of READs that ask, or on the free list. */
+    struct srd_peer *peer;
+    struct srd_request *request; /* NULL: the part is free, or only its moves still go on. */
+    uint32_t offset, bytes;
+    /* READ: */
+    bool answered;   /* The target takes the request. */
+    uint64_t wanted; /* DATA packets that have not come, ... */
+    uint64_t moving; /* ... and those of them whose bytes are on their way. */
+    struct instant news_at, ask_at;
+};
+
+/* A READ of a peer that is being answered. */
+struct srd_read {
+    struct list node; /* In its peer's list, or on the free list. */
+    struct qp *target;
+    uint64_t address;
+    uint64_t wanted;
+    uint32_t key, bytes, psn;
+    uint16_t chunk_bytes;
+};
+
+/* A message that comes in, while it has a receive. */
+struct srd_incoming {
+    struct srd_assembly assembly;
+    struct list node;  /* In its target's list, or on the free list. */
+    struct qp *target; /* NULL: it left. */
+    struct srd_peer *peer;
+    struct completion completion;
+    bool lent; /* `room` has a receive that was taken from the queue. */
+    _Alignas(8) uint8_t room[sizeof(struct receive) + SRD_SGES_MAX * sizeof(struct sge)];
+};
+
+static inline struct receive *srd_receive_of(struct srd_incoming *incoming)
+{
+    return (struct receive *)(void *)incoming->room;
+}
+
+/* A process with which something was under way lately. */
+struct srd_peer {
+    struct qp qp; /* The carrier. */
+    struct srd_peer *next_of_bucket;
+    struct list by_use; /* The one that was used last is the last one. */
+    struct srd_source source;
+    uint16_t host;
+    bool there; /* Not a free one. */
+    struct srd_entry entry;
+    struct instant heard_at; /* A packet of its flow. */
+    struct instant deadline;
+    struct list to_cut; /* Requests. */
+    struct list asking; /* Parts of READs. */
+    struct list reads;  /* To be answered. */
+    uint32_t data_sent; /* TSN of DATA. */
+    uint32_t incoming;  /* Messages that came in part, and ... */
+    uint32_t reading;   /* ... READs to be answered: of what all share. */
+    struct srd_receiver receiver;
+    struct srd_sender sender;
+    struct path_record path_records[PATH_RECORDS];
+};
+
+struct srd_challenged {
+    struct nic_av av;
+    struct srd_source source;
+    uint32_t flow, psn;
+    uint8_t reason;
+};
+
+struct srd_shared {
+    struct qp port;
+    struct siphash_key key;
+    uint32_t boot;
+    uint8_t slot;
+    struct path_policy policy;
+    struct srd_host *hosts;
+    struct srd_peer *peers;
+    struct srd_peer **buckets; /* By GID. */
+    uint32_t bucket_mask;
+    struct list peers_by_use, peers_free;
+    struct srd_request *requests;
+    struct list requests_free;
+    struct srd_part *parts;
+    struct list parts_free;
+    struct srd_incoming *incoming;
+    struct list incoming_free;
+    struct srd_read *reads;
+    struct list reads_free;
+    struct srd_transmission *packets;
+    struct list packets_free;
+    bool starved; /* A queue pair waits for a free request. */
+    struct srd_challenged challenges[SRD_CHALLENGES];
+    uint32_t challenge_head, challenge_tail;
+    struct instant challenge_at; /* Earlier than a burst of them allows. */
+};
+
+/* -- peers.c ------------------------------------------------------------------------------------*/
+
+size_t srd_nic_bytes(const struct nic_limits *limits);
+void srd_nic_init(struct nic *nic, void *memory);
+/* NULL: nothing is kept of that process. */
+struct srd_peer *srd_find_peer(const struct nic *nic, const struct srd_source *source);
+/* The peer whose sender has that flow, at that address; NULL: none. */
+struct srd_peer *srd_find_flow(const struct nic *nic, const struct gid *gid, uint32_t flow);
+/* Finds or makes it, with a way to it. NULL: there is no room. */
+struct srd_peer *srd_meet_peer(struct nic *nic, const struct srd_source *source,
+                               const struct nic_av *av);
+/* From now on packets to it have the fields of that vector; its way is its own. */
+void srd_set_av(struct srd_peer *peer, const struct nic_av *av);
+/* Something was under way with it now. */
+void srd_touch_peer(struct srd_peer *peer);
+static inline struct srd_peer *srd_peer_of(struct qp *qp)
+{
+    return CONTAINER_OF(qp, struct srd_peer, qp);
+}
+static inline bool srd_is_port(const struct qp *qp)
+{
+    return qp == &qp->nic->srd->port;
+}
+struct srd_source srd_source_of(const struct gid *gid, uint8_t slot);
+
+/* -- request.c ----------------------------------------------------------------------------------*/
+
+/* Requests that were posted and not handed over. */
+static inline bool srd_has_posts(const struct qp *qp)
+{
+    return qp->state == QP_RTS && qp->sends.head != qp->sends.tail;
+}
+/* Gives the peer's sender a part of the next request, if it has none to send. */
+void srd_cut(struct srd_peer *peer, struct instant now);
+/* A part is done: `status` is SRD_STATUS_OK, or why not. The part is free. */
+void srd_end_part(struct srd_peer *peer, struct srd_part *part, enum srd_status status);
+void srd_free_part(struct srd_peer *peer, struct srd_part *part);
+/* The request has no parts under way: it completes, or is forgotten. */
+void srd_complete(struct srd_request *request);
+void srd_free_request(struct srd_request *request);
+/* The memory of a part of a request, judged. */
+bool srd_gather(const struct srd_request *request, uint32_t offset, uint32_t bytes, uint32_t access,
+                struct segment *segments, uint32_t *count);
+
+/* -- challenge.c --------------------------------------------------------------------------------*/
+
+/* Answers a packet of somebody of whom nothing is kept. */
+void srd_challenge(struct nic *nic, const struct nic_frame *frame, const struct srd_packet *packet,
+                   enum srd_reason reason, struct instant now);
+bool srd_next_challenge(struct qp *qp, struct instant now, struct nic_departure *departure);
+
+/* -- flow.c -------------------------------------------------------------------------------------*/
+
+bool srd_flow_ready(const struct qp *qp);
+bool srd_flow_next(struct qp *qp, struct instant now, struct nic_departure *departure);
+void srd_flow_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
+struct instant srd_flow_deadline(const struct qp *qp);
+void srd_flow_on_deadline(struct qp *qp, struct instant now);
+void srd_flow_check(const struct qp *qp);
+/* After anything changed: parts that ended, the carrier's turn, its timer. */
+void srd_update(struct srd_peer *peer, struct instant now);
+
+/* -- arrival.c ----------------------------------------------------------------------------------*/
+
+enum nic_arrived srd_on_frame(struct nic *nic, const struct nic_frame *frame, struct instant now,
+                              struct nic_move *move);
+void srd_on_moved(struct qp *qp, const struct nic_move *move, enum nic_move_result result,
+                  struct instant now);
+/* -- target.c -----------------------------------------------------------------------------------*/
+
+/* The verdict on a packet of an instance of which nothing was judged before. */
+enum srd_allowed {
+    SRD_ALLOWED,
+    SRD_REFUSED,    /* `judged` says how. */
+    SRD_NOT_JUDGED, /* There is no room for its message. */
+};
+struct srd_target {
+    enum srd_allowed allowed;
+    uint8_t judged;
+    struct qp *qp;
+    struct srd_incoming *incoming; /* NULL: it needs none. */
+    bool spoilt;                   /* The receive's own memory is bad. */
+};
+/* The queue pair that a request is for; NULL: there is none that takes it. */
+struct qp *srd_target_of(struct srd_peer *peer, const struct srd_packet *packet);
+/* May the peer read and write memory here? */
+bool srd_may_reach(const struct srd_peer *peer);
+struct srd_target srd_judge_target(struct srd_peer *peer, const struct srd_packet *packet);
+/* The message is taken no more: its receive is free once nothing moves. */
+void srd_leave(struct srd_incoming *incoming);
+void srd_free_incoming(struct srd_incoming *incoming);
+void srd_complete_incoming(struct srd_incoming *incoming);
+void srd_leave_target(struct qp *qp);
+void srd_leave_outdated(struct srd_peer *peer, struct instant now);
+/* Memory for a packet of SEND or WRITE. SRD_JUDGED_NOT: it is there; else the verdict. */
+uint8_t srd_place(struct srd_target *target, const struct srd_packet *packet,
+                  struct nic_move *move);
+
+/* -- read.c -------------------------------------------------------------------------------------*/
+
+/* Judges a peer's READ, and keeps it. SRD_JUDGED_NOT: there is no room. */
+uint8_t srd_take_read(struct srd_peer *peer, const struct srd_packet *packet);
+/* The next DATA packet; false: there is none. */
+bool srd_next_data(struct srd_peer *peer, struct nic_departure *departure,
+                   struct srd_packet *packet);
+/* DATA came. True: there is a move to make. */
+bool srd_on_data(struct srd_peer *peer, const struct srd_packet *packet, struct nic_move *move);
+void srd_on_data_moved(struct srd_peer *peer, struct srd_part *part, uint32_t index,
+                       enum nic_move_result result, struct instant now);
+/* The instance of a READ ended well: the target has taken it. */
+void srd_read_taken(struct srd_peer *peer, struct srd_part *part, struct instant now);
+/* Parts whose data do not come ask again, or are given up. */
+void srd_ask_again(struct srd_peer *peer, struct instant now);
+struct instant srd_ask_deadline(const struct srd_peer *peer);
+void srd_forget_reads_of(struct qp *qp);
+
+/* -- life.c: ENGINE_SRD's part of the seam ------------------------------------------------------*/
+
+/* Requests that were posted go to their peers. */
+void srd_hand_over(struct qp *qp, struct instant now);
+void srd_drain(struct qp *qp);
+void srd_withdraw(struct qp *qp);
+void srd_enter_error(struct qp *qp);
+void srd_check_duties(const struct qp *qp);
+
+#endif
