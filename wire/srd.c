@@ -21,9 +21,15 @@ const char *srd_opcode_name(uint8_t opcode)
     return srd_is(opcode) ? names[opcode - SRD_OPCODE_FIRST] : NULL;
 }
 
-static bool has_payload(uint8_t opcode)
+bool srd_has_payload(uint8_t opcode)
 {
     return opcode == SRD_SEND || opcode == SRD_WRITE || opcode == SRD_DATA;
+}
+
+size_t srd_headers_bytes(uint8_t opcode)
+{
+    CHECK(srd_is(opcode));
+    return headers_bytes_of[opcode - SRD_OPCODE_FIRST];
 }
 
 static bool has_fxh(uint8_t opcode)
@@ -362,7 +368,7 @@ static enum srd_verdict judge_payload(const struct parts *parts)
 {
     const size_t pad_bytes = bth_pad(parts->headers);
 
-    if (!has_payload(parts->headers[0]) && parts->padded_bytes != 0) {
+    if (!srd_has_payload(parts->headers[0]) && parts->padded_bytes != 0) {
         return SRD_TOO_LONG;
     }
     if (parts->padded_bytes % 4 != 0 || pad_bytes > parts->padded_bytes) {
@@ -400,7 +406,7 @@ static enum srd_verdict judge_parts(struct parts *parts, size_t count)
     if (UNLIKELY(verdict != SRD_GOOD)) {
         return verdict;
     }
-    const size_t headers_bytes = headers_bytes_of[headers[0] - SRD_OPCODE_FIRST];
+    const size_t headers_bytes = srd_headers_bytes(headers[0]);
     if (UNLIKELY(count < headers_bytes)) {
         return SRD_SHORT;
     }
@@ -460,8 +466,7 @@ enum srd_verdict srd_decode(const uint8_t *headers, size_t headers_bytes, const 
 
 size_t srd_encode(const struct srd_packet *packet, uint8_t *out)
 {
-    CHECK(srd_is(packet->opcode));
-    const size_t headers_bytes = headers_bytes_of[packet->opcode - SRD_OPCODE_FIRST];
+    const size_t headers_bytes = srd_headers_bytes(packet->opcode);
     uint8_t *at = out + ROCE_BTH_BYTES, *behind = at + SRD_FXH_BYTES;
 
     out[0] = packet->opcode;

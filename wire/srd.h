@@ -86,6 +86,11 @@ static inline bool srd_is(uint8_t opcode)
     return (uint8_t)(opcode - SRD_OPCODE_FIRST) <= SRD_OPCODE_LAST - SRD_OPCODE_FIRST;
 }
 
+/* Does payload follow the headers of an opcode of SRD? How long are these, but for an answer's
+ * records? */
+bool srd_has_payload(uint8_t opcode);
+size_t srd_headers_bytes(uint8_t opcode);
+
 /* NULL if the opcode is not one of SRD. */
 const char *srd_opcode_name(uint8_t opcode);
 

@@ -103,6 +103,7 @@ struct shm_port {
         uint32_t ring;  /* Which of `inbound` is read, ... */
         uint32_t taken; /* ... and how many packets were taken from it. */
         struct shm_slot slot;
+        uint8_t long_headers[NIC_HEADERS_BYTES_MAX];
         struct shm_record record; /* The newest one of them: of what stands in `slot`. */
     } turn;                       /* Where shm_port_next goes on. */
     uint64_t withdrawals;         /* All withdrawals from the board so far. */

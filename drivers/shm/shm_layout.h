@@ -42,6 +42,9 @@ enum shm_slot_flag {
     SHM_SLOT_VARIANT = 1 << 3, /* The slot ends with a struct inet_variant. A reader that does not
                                   know the flag takes the packet's variant for plain. */
     SHM_SLOT_ACK = 1 << 4,     /* It ends with a struct shm_ack instead. */
+    SHM_SLOT_LONG = 1 << 5,    /* Headers longer than RoCE's: the byte behind those in the slot says
+                                  how many more stand in front of the payload. A reader that does
+                                  not know the flag does not know the opcode either. */
 };
 
 /* An acknowledgement that travels in the slot of a request (nic_piggyback). */
@@ -64,6 +67,9 @@ _Static_assert(sizeof(struct shm_slot) == 64, "a slot is a cache line");
 /* The room behind the BTH of a request that carries one. */
 #define SHM_PIGGYBACK_BYTES (SHM_ACK_AT - ROCE_BTH_BYTES)
 _Static_assert(SHM_VARIANT_AT >= ROCE_HEADERS_BYTES_MAX, "it stands behind all headers");
+/* SHM_SLOT_LONG: where the number of the other header bytes stands. */
+#define SHM_MORE_AT ROCE_HEADERS_BYTES_MAX
+_Static_assert(SHM_MORE_AT < SHM_INLINE_BYTES, "it stands behind the headers in the slot");
 _Static_assert(sizeof(struct inet_variant) == 8, "the size is part of the layout");
 
 /* The producer's window: 0 while it is closed. Otherwise the lower half is the thread that may be

@@ -25,6 +25,7 @@
 #include "drivers/shm/shm_internal.h"
 #include "drivers/system/descriptor.h"
 #include "drivers/system/local_socket.h"
+#include "wire/srd.h"
 
 #define MEMORY_BYTES (1 << 16)
 
@@ -115,9 +116,12 @@ struct shape {
 static struct shape draw(struct prng *prng)
 {
     const bool small = prng_below(prng, 2) == 0;
+    const bool longer = prng_below(prng, 4) == 0; /* Than RoCE's headers. */
     return (struct shape){
-        .headers_bytes = ROCE_BTH_BYTES + 4 * (uint32_t)prng_below(prng, 5),
-        .payload_bytes = (uint32_t)prng_below(prng, small ? 60 : 4097),
+        .headers_bytes = ROCE_BTH_BYTES + 4 * (uint32_t)prng_below(prng, longer ? 23 : 5),
+        .payload_bytes = (uint32_t)prng_below(prng, small    ? 60
+                                                    : longer ? 4076
+                                                             : 4097),
         .at = (uint32_t)prng_below(prng, MEMORY_BYTES - 4096),
     };
 }
@@ -134,6 +138,9 @@ static void transmit(struct bench *bench)
         .segments = {{(uintptr_t)(bench->memory + shape.at), shape.payload_bytes, false}},
     };
     memcpy(departure.headers, &bench->sent, sizeof(bench->sent));
+    for (uint32_t i = sizeof(bench->sent); i < shape.headers_bytes; i++) {
+        departure.headers[i] = (uint8_t)(bench->sent + i);
+    }
     assert_true(shm_link_transmit(bench->a, bench->link, &departure));
     bench->sent++;
 }
@@ -145,6 +152,9 @@ static void compare(struct bench *bench, const struct shm_record *record)
     assert_true(bench->received < bench->sent);
     assert_int_equal(record->frame.headers_bytes, shape.headers_bytes);
     assert_memory_equal(record->frame.headers, &bench->received, sizeof(bench->received));
+    for (uint32_t i = sizeof(bench->received); i < shape.headers_bytes; i++) {
+        assert_int_equal(record->frame.headers[i], (uint8_t)(bench->received + i));
+    }
     assert_int_equal(record->frame.payload_bytes, padded);
     assert_memory_equal(record->frame.payload, bench->memory + shape.at, shape.payload_bytes);
     assert_memory_equal(&record->frame.source, &bench->gids[0], sizeof(struct gid));
@@ -335,6 +345,32 @@ static void test_room_for_management(void **state)
             transmit(bench);
             receive_mads(bench);
         }
+    }
+}
+
+/* Packets of SRD that went through the fault injector, each with its longest headers. */
+static void test_raw_srd(void **state)
+{
+    struct bench *bench = *state;
+    static const uint32_t heads[] = {52, 68, 68, 36, 92, 76, 44, 44};
+    for (uint32_t i = 0; i < COUNT_OF(heads); i++) {
+        const uint8_t opcode = (uint8_t)(SRD_OPCODE_FIRST + i);
+        const uint32_t payload = (srd_has_payload(opcode) ? 100u : 0u) + ROCE_ICRC_BYTES;
+        uint8_t bytes[300];
+        for (uint32_t k = 0; k < sizeof(bytes); k++) {
+            bytes[k] = k == 0 ? opcode : (uint8_t)(k + i);
+        }
+        assert_true(shm_link_transmit_raw(bench->a, bench->link, INET_VARIANT_PLAIN, bytes,
+                                          heads[i] + payload));
+        shm_port_flush(bench->a);
+        const struct shm_record *record = shm_port_next(bench->b, 10, NULL);
+        assert_non_null(record);
+        assert_true(record->checked);
+        assert_int_equal(record->frame.headers_bytes, heads[i]);
+        assert_memory_equal(record->frame.headers, bytes, heads[i]);
+        assert_int_equal(record->frame.payload_bytes, payload);
+        assert_memory_equal(record->frame.payload, bytes + heads[i], payload);
+        assert_null(shm_port_next(bench->b, 10, NULL));
     }
 }
 
@@ -718,7 +754,7 @@ static void test_many_silent_callers(void **state)
 /* A record lies inside the ring and is no longer than a packet, whatever the ring contains. */
 static void inspect(const struct shm_record *record, uint32_t *sum)
 {
-    assert_true(record->frame.headers_bytes <= SHM_INLINE_BYTES);
+    assert_true(record->frame.headers_bytes <= NIC_HEADERS_BYTES_MAX);
     assert_true(record->frame.payload_bytes <= SHM_PAYLOAD_BYTES_MAX);
     for (uint32_t i = 0; i < record->frame.headers_bytes; i++) {
         *sum += record->frame.headers[i];
@@ -753,6 +789,12 @@ static void scribble(struct prng *prng, struct shm_slot *slot, uint32_t position
     }
     for (uint32_t i = 0; i < SHM_INLINE_BYTES; i++) {
         slot->bytes[i] = (uint8_t)prng_next(prng);
+    }
+    if ((slot->flags & SHM_SLOT_LONG) && prng_below(prng, 64) != 0) {
+        slot->flags &= (uint8_t)~SHM_SLOT_INLINE;
+        slot->header_bytes = SHM_MORE_AT;
+        slot->payload_bytes |= 64;
+        slot->bytes[SHM_MORE_AT] = (uint8_t)prng_below(prng, prng_below(prng, 64) ? 57 : 70);
     }
     const bool wrong = prng_below(prng, 50) == 0;
     atomic_store(&slot->sequence, wrong ? (uint32_t)prng_next(prng) : position + 1);
@@ -825,6 +867,7 @@ int main(void)
         SHM_TEST(test_payload_that_is_not_there),
         SHM_TEST(test_room_for_management),
         SHM_TEST(test_any_opcode),
+        SHM_TEST(test_raw_srd),
         SHM_TEST(test_piggyback),
         SHM_TEST(test_doorbell),
         SHM_TEST(test_doorbell_that_is_refused),

@@ -17,6 +17,7 @@
 #include "drivers/system/guard.h"
 #include "drivers/system/memory.h"
 #include "drivers/system/system.h"
+#include "wire/srd.h"
 
 #define SLOT_MASK (SHM_SLOTS - 1)
 /* How far ahead of the consumer slots are prefetched, and packets are looked at. */
@@ -173,7 +174,7 @@ static uint8_t *reserve_data(struct shm_link *link, struct shm_slot *slot, uint3
     return link->ring->data + slot->data_offset;
 }
 
-/* All engines send RoCE's headers, which fit into a slot. The CHECK stands behind the copy: with a
+/* RoCE's headers fit into a slot. The CHECK stands behind the copy: with a
  * bound in front of it gcc copies by a loop, and a SEND takes 4 to 8 % longer. */
 static inline void put_headers(struct shm_slot *slot, const struct nic_departure *departure)
 {
@@ -228,6 +229,41 @@ static bool swallow(struct shm_port *port)
     return true;
 }
 
+/* Headers that do not fit into the slot: the rest stands in front of the payload, of which there is
+ * room for. Returns the place behind it. */
+static uint8_t *put_long_headers(struct shm_link *link, struct shm_slot *slot,
+                                 const uint8_t *headers, uint32_t header_bytes,
+                                 uint32_t payload_bytes)
+{
+    const uint32_t more = header_bytes - SHM_MORE_AT;
+    uint8_t *to = reserve_data(link, slot, more + payload_bytes);
+    CHECK(header_bytes <= NIC_HEADERS_BYTES_MAX && more + payload_bytes <= SHM_PAYLOAD_BYTES_MAX);
+    memcpy(slot->bytes, headers, SHM_MORE_AT);
+    slot->bytes[SHM_MORE_AT] = (uint8_t)more;
+    memcpy(to, headers + SHM_MORE_AT, more);
+    slot->header_bytes = SHM_MORE_AT;
+    slot->payload_bytes = (uint16_t)(more + payload_bytes);
+    return to + more;
+}
+
+/* The packet of an engine whose headers are longer than RoCE's: SRD's. */
+static __attribute__((noinline)) bool transmit_long(struct shm_port *port, struct shm_link *link,
+                                                    const struct nic_departure *departure)
+{
+    struct shm_slot *slot = next_slot(link);
+    const uint64_t data_tail = link->data_tail;
+    const uint32_t payload_bytes = departure->payload_bytes + departure->pad_bytes;
+    uint8_t *to =
+        put_long_headers(link, slot, departure->headers, departure->headers_bytes, payload_bytes);
+    if (!gather(departure, to)) {
+        link->data_tail = data_tail;
+        return false;
+    }
+    memset(to + departure->payload_bytes, 0, departure->pad_bytes);
+    publish(port, link, slot, SHM_SLOT_LONG);
+    return true;
+}
+
 bool shm_link_transmit(struct shm_port *port, struct link *base,
                        const struct nic_departure *departure)
 {
@@ -235,6 +271,9 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
     INVARIANTS(shm_link_check(link));
     if (base->lost) {
         return swallow(port);
+    }
+    if (UNLIKELY(departure->headers_bytes > ROCE_HEADERS_BYTES_MAX)) {
+        return transmit_long(port, link, departure);
     }
     struct shm_slot *slot = next_slot(link);
     const uint64_t data_tail = link->data_tail;
@@ -264,15 +303,24 @@ bool shm_link_transmit(struct shm_port *port, struct link *base,
     return true;
 }
 
+/* A corrupted opcode may name other headers than it left with; only the first byte has to decide,
+ * here as at the receiver. The headers of SRD's packets without a payload end with the packet. */
+static uint32_t raw_head(const uint8_t *bytes, uint32_t count)
+{
+    const struct roce_opcode *opcode = roce_opcode(bytes[0]);
+    uint32_t head = roce_is_of_queue_pairs(opcode) ? opcode->headers_bytes : ROCE_BTH_BYTES;
+    if (srd_is(bytes[0])) {
+        head = srd_has_payload(bytes[0]) ? (uint32_t)srd_headers_bytes(bytes[0])
+                                         : count - ROCE_ICRC_BYTES;
+    }
+    return head <= NIC_HEADERS_BYTES_MAX && head <= count - ROCE_ICRC_BYTES ? head : ROCE_BTH_BYTES;
+}
+
 bool shm_link_transmit_raw(struct shm_port *port, struct link *base, struct inet_variant variant,
                            const uint8_t *bytes, uint32_t count)
 {
     struct shm_link *link = shm_link_of(base);
-    /* A corrupted opcode may name other headers than it left with; only the first byte has to
-     * decide, here as at the receiver. */
-    const struct roce_opcode *opcode = roce_opcode(bytes[0]);
-    const bool known = roce_is_of_queue_pairs(opcode) && opcode->headers_bytes <= count;
-    const uint32_t head = known ? opcode->headers_bytes : ROCE_BTH_BYTES;
+    const uint32_t head = raw_head(bytes, count);
     INVARIANTS(shm_link_check(link));
     CHECK(count >= ROCE_BTH_BYTES && count - head <= SHM_PAYLOAD_BYTES_MAX);
     if (base->lost) {
@@ -282,6 +330,11 @@ bool shm_link_transmit_raw(struct shm_port *port, struct link *base, struct inet
         return false;
     }
     struct shm_slot *slot = next_slot(link);
+    if (head > SHM_MORE_AT) {
+        memcpy(put_long_headers(link, slot, bytes, head, count - head), bytes + head, count - head);
+        publish(port, link, slot, SHM_SLOT_CHECKED | SHM_SLOT_LONG);
+        return true;
+    }
     memcpy(slot->bytes, bytes, head);
     memcpy(reserve_data(link, slot, count - head), bytes + head, count - head);
     slot->header_bytes = (uint8_t)head;
@@ -459,6 +512,26 @@ static void note_record(struct shm_port *port, const struct shm_inbound *inbound
     record->checked = slot->flags & SHM_SLOT_CHECKED;
 }
 
+/* The rest of long headers is copied, as the slot is, and judged then. False: there is no such
+ * rest. */
+static __attribute__((noinline)) bool note_long_headers(struct shm_port *port)
+{
+    struct shm_turn *turn = &port->turn;
+    struct nic_frame *frame = &turn->record.frame;
+    const uint32_t more = turn->slot.bytes[SHM_MORE_AT];
+    if (turn->slot.header_bytes != SHM_MORE_AT || more > NIC_HEADERS_BYTES_MAX - SHM_MORE_AT ||
+        more > frame->payload_bytes || (turn->slot.flags & SHM_SLOT_INLINE) != 0) {
+        return false;
+    }
+    memcpy(turn->long_headers, turn->slot.bytes, SHM_MORE_AT);
+    memcpy(turn->long_headers + SHM_MORE_AT, frame->payload, more);
+    frame->headers = turn->long_headers;
+    frame->headers_bytes = SHM_MORE_AT + more;
+    frame->payload += more;
+    frame->payload_bytes -= more;
+    return true;
+}
+
 /* Takes the next packet; false: the slot contains no packet. */
 static bool take(struct shm_port *port, struct shm_inbound *inbound)
 {
@@ -476,7 +549,7 @@ static bool take(struct shm_port *port, struct shm_inbound *inbound)
         return false;
     }
     note_record(port, inbound, inlined);
-    return true;
+    return LIKELY((slot->flags & SHM_SLOT_LONG) == 0) || note_long_headers(port);
 }
 
 /* Prefetches the slots behind the next one, and the memory for the packets in them. This is a hint
