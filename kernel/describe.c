@@ -5,37 +5,48 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "kernel/personality.h"
 #include "world/world.h"
 
-/* Nobody's: the number Soft-RoCE goes by, too. */
-#define VENDOR_ID 0xffffff
-
-void device_describe(struct live *live, struct ibv_device_attr *attr)
+uint64_t guid_describe(const struct live *live)
 {
-    const struct nic_limits *limits = nic_limits(live_nic(live));
+    return personality_shown()->has_guid ? live_guid(live) : 0;
+}
+
+/* Numbers of any device. */
+static void describe_common(const struct live *live, const struct nic_limits *limits,
+                            struct ibv_device_attr *attr)
+{
     CHECK(limits->qps <= INT32_MAX && limits->regions <= INT32_MAX);
     CHECK(limits->reads <= INT32_MAX && limits->attachments <= INT32_MAX);
     CHECK(limits->cq_entries < INT32_MAX); /* ibv_create_cq takes an int, too. */
     memset(attr, 0, sizeof(*attr));
-    snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", NONIC_VERSION);
-    attr->node_guid = __builtin_bswap64(live_guid(live));
+    snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", personality_shown()->firmware);
+    attr->node_guid = __builtin_bswap64(guid_describe(live));
     attr->sys_image_guid = attr->node_guid;
     attr->max_mr_size = UINT64_MAX;
-    attr->vendor_id = VENDOR_ID;
-    attr->hw_ver = HARDWARE_VERSION;
     attr->page_size_cap = ~UINT64_C(0xfff);
+    attr->vendor_id = personality_shown()->vendor_id;
+    attr->vendor_part_id = personality_shown()->vendor_part_id;
+    attr->hw_ver = personality_shown()->hardware_version;
     attr->max_qp = (int)limits->qps;
     attr->max_qp_wr = (int)limits->sends_per_qp;
-    attr->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
-                             IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_MEM_WINDOW |
-                             IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-                             IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC;
     attr->max_sge = (int)limits->sges;
-    attr->max_sge_rd = (int)limits->sges;
     attr->max_cq = 1 << 16;
     attr->max_cqe = (int)limits->cq_entries;
     attr->max_mr = (int)limits->regions;
     attr->max_pd = 1 << 16;
+    attr->max_pkeys = 1;
+    attr->phys_port_cnt = 1;
+}
+
+static void describe_roce(const struct nic_limits *limits, struct ibv_device_attr *attr)
+{
+    attr->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
+                             IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_MEM_WINDOW |
+                             IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+                             IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC;
+    attr->max_sge_rd = (int)limits->sges;
     attr->max_qp_rd_atom = (int)limits->reads_per_qp;
     attr->max_res_rd_atom = (int)limits->reads;
     attr->max_qp_init_rd_atom = (int)limits->reads_per_qp;
@@ -50,14 +61,33 @@ void device_describe(struct live *live, struct ibv_device_attr *attr)
     attr->max_srq = 1 << 16;
     attr->max_srq_wr = (int)limits->receives_per_srq;
     attr->max_srq_sge = (int)limits->sges;
-    attr->max_pkeys = 1;
     attr->local_ca_ack_delay = 15;
-    attr->phys_port_cnt = 1;
+}
+
+/* The numbers of address handles have 16 bits, of which one stands for none. */
+static void describe_efa(struct ibv_device_attr *attr)
+{
+    attr->max_sge_rd = 1;
+    attr->max_ah = UINT16_MAX;
+}
+
+void device_describe(struct live *live, struct ibv_device_attr *attr)
+{
+    const struct nic_limits *limits = nic_limits(live_nic(live));
+    describe_common(live, limits, attr);
+    switch (live_personality()) {
+    case LIVE_ROCE: describe_roce(limits, attr); break;
+    case LIVE_EFA: describe_efa(attr); break;
+    }
 }
 
 /* -- Ports --------------------------------------------------------------------------------------*/
 
-_Static_assert(GID_TABLE_ENTRIES >= LIVE_GIDS_MAX, "every address has an entry");
+uint32_t gids_describe(const struct live *live)
+{
+    const uint32_t count = live_gid_count(live), entries = personality_shown()->gid_entries;
+    return count < entries ? count : entries;
+}
 
 enum {
     LANES_4 = 2,
@@ -128,21 +158,36 @@ static void describe_state(const struct live *live, struct ibv_port_attr *attr)
     attr->state = IBV_PORT_DOWN;
 }
 
+/* Its messages are one packet each: there are no others than datagrams yet. */
+static void describe_efa_port(struct ibv_port_attr *attr)
+{
+    attr->max_msg_sz = path_mtu_bytes((enum path_mtu)attr->active_mtu);
+    attr->lmc = 1;
+}
+
+static void describe_roce_port(struct live *live, struct ibv_port_attr *attr)
+{
+    attr->port_cap_flags = IBV_PORT_IP_BASED_GIDS;
+    attr->max_msg_sz = 0x80000000u;
+    attr->lid = live_lid(live);
+    attr->flags = IBV_QPF_GRH_REQUIRED;
+}
+
 void port_describe(struct live *live, struct ibv_port_attr *attr)
 {
     live_port_refresh(live);
     *attr = (struct ibv_port_attr){
         .max_mtu = IBV_MTU_4096,
         .active_mtu = (enum ibv_mtu)live_active_mtu(live),
-        .gid_tbl_len = GID_TABLE_ENTRIES,
-        .port_cap_flags = IBV_PORT_IP_BASED_GIDS,
-        .max_msg_sz = 0x80000000u,
+        .gid_tbl_len = (int)personality_shown()->gid_entries,
         .pkey_tbl_len = 1,
-        .lid = live_lid(live),
         .max_vl_num = 1,
-        .link_layer = IBV_LINK_LAYER_ETHERNET,
-        .flags = IBV_QPF_GRH_REQUIRED,
+        .link_layer = personality_shown()->link_layer,
     };
+    switch (live_personality()) {
+    case LIVE_ROCE: describe_roce_port(live, attr); break;
+    case LIVE_EFA: describe_efa_port(attr); break;
+    }
     CHECK(live_gid_count(live) <= LIVE_GIDS_MAX);
     describe_state(live, attr);
     describe_lanes(live, attr);

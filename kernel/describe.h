@@ -15,14 +15,18 @@
 
 #include <infiniband/verbs.h>
 
-#define DEVICE_NAME      "nonic0"
-#define HARDWARE_VERSION 1
-/* The GID table has room for addresses that come later, as that of every RoCE device; entries
- * behind the last address are empty. */
-#define GID_TABLE_ENTRIES 16
+/* The names of the devices, and what else their files say as well (personality.h). */
+#define DEVICE_ROCE   "nonic0"
+#define DEVICE_EFA    "rdmap0s31"
+#define HARDWARE_ROCE 1
+#define FIRMWARE_EFA  "0.0.0.0"
 
 struct live;
 
+/* The GUID of the device, in host byte order. */
+uint64_t guid_describe(const struct live *live);
+/* The entries of the GID table that have an address, or had one: at most those of the table. */
+uint32_t gids_describe(const struct live *live);
 void device_describe(struct live *live, struct ibv_device_attr *attr);
 void port_describe(struct live *live, struct ibv_port_attr *attr);
 

@@ -172,7 +172,9 @@ static void put_device(struct nldev_out *out, const struct nldev_request *reques
     nldev_put_u64(out, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, device->node_guid);
     nldev_put_u8(out, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, device->node_type);
     nldev_put_u8(out, RDMA_NLDEV_ATTR_DEV_DIM, 0);
-    nldev_put_text(out, RDMA_NLDEV_ATTR_DEV_PROTOCOL, device->protocol);
+    if (device->protocol != NULL) {
+        nldev_put_text(out, RDMA_NLDEV_ATTR_DEV_PROTOCOL, device->protocol);
+    }
     CHECK(end_message(out, begin));
 }
 
@@ -293,7 +295,7 @@ static int put_chardev(struct nldev_out *out, const struct nldev_request *reques
     if (request->chardev[0] == '\0' || (verbs && !request->has_device)) {
         return EINVAL;
     }
-    if (device == NULL || (!cm && !verbs)) {
+    if (device == NULL || (!cm && !verbs) || (cm && device->cm_abi == 0)) {
         return EOPNOTSUPP;
     }
     const size_t begin = begin_reply(out, request, verbs ? device : NULL);

@@ -102,14 +102,15 @@ struct nldev_counter {
 /* One device with one port. */
 struct nldev_device {
     uint32_t index;
-    const char *name, *firmware, *protocol;
+    const char *name, *firmware;
+    const char *protocol; /* NULL: none that netlink has a name for. */
     uint64_t node_guid, capabilities;
     uint8_t node_type, port_state, port_physical_state;
     uint32_t interface_index; /* 0: none, or its name is not known. */
     const char *interface_name;
     uint64_t verbs_number, cm_number; /* The character devices'. */
     const char *verbs_name;
-    uint32_t verbs_abi, cm_abi;
+    uint32_t verbs_abi, cm_abi; /* The latter 0: there is no such device. */
     /* All 0, unless nldev_wants_* asks for them. */
     uint64_t totals[NLDEV_KINDS];
     const struct nldev_resource *resources; /* Those of the kind that was asked for. */

@@ -15,13 +15,15 @@
 
 #include "kernel/describe.h"
 #include "kernel/nldev_objects.h"
+#include "kernel/personality.h"
 #include "kernel/process.h"
 #include "kernel/sysfs_values.h"
 #include "nic/counters.h"
 
 /* The findings of a look-up; too big for a stack. */
 struct found {
-    struct nldev_counter counters[COUNTER_COUNT];
+    struct nldev_counter counters[COUNTER_COUNT]; /* All NICs' counters, by our own names. */
+    struct nldev_counter shown[COUNTER_COUNT];    /* As the device's driver counts. */
     struct nldev_resource objects[NLDEV_OBJECTS_MAX];
     char interface[IF_NAMESIZE];
 };
@@ -40,25 +42,39 @@ static void describe(struct live *live, struct found *found, struct nldev_device
     port_describe(live, &port);
     device_describe(live, &attributes);
     *device = (struct nldev_device){
-        .name = DEVICE_NAME,
-        .firmware = NONIC_VERSION,
-        .protocol = "roce",
-        .node_guid = live_guid(live),
+        .name = personality_shown()->device_name,
+        .firmware = personality_shown()->firmware,
+        .protocol = personality_shown()->protocol,
+        .node_guid = guid_describe(live),
         .capabilities = attributes.device_cap_flags,
-        .node_type = IBV_NODE_CA,
+        .node_type = (uint8_t)personality_shown()->node_type,
         .port_state = (uint8_t)port.state,
         .port_physical_state = port.phys_state,
         .verbs_number = device_number(UVERBS_NUMBER),
         .verbs_name = "uverbs0",
         .verbs_abi = UVERBS_ABI,
         .cm_number = device_number(RDMA_CM_NUMBER),
-        .cm_abi = RDMA_CM_ABI,
+        .cm_abi = personality_shown()->has_cm_device ? RDMA_CM_ABI : 0,
     };
     const uint32_t interface_index = live_interface(live);
-    if (if_indextoname(interface_index, found->interface) != NULL) {
+    if (personality_shown()->has_interfaces &&
+        if_indextoname(interface_index, found->interface) != NULL) {
         device->interface_index = interface_index;
         device->interface_name = found->interface;
     }
+}
+
+static void show_counters(struct found *found, struct nldev_device *device)
+{
+    for (uint32_t i = 0; i < counters_described(); i++) {
+        const struct named_counter named = counter_described(i);
+        found->shown[i] = (struct nldev_counter){.name = named.name};
+        for (uint32_t own = named.first; own <= named.last; own++) {
+            found->shown[i].value += found->counters[own].value;
+        }
+    }
+    device->counters = found->shown;
+    device->counter_count = counters_described();
 }
 
 static void count(struct live *live, struct found *found, struct nldev_device *device)
@@ -71,9 +87,9 @@ static void count(struct live *live, struct found *found, struct nldev_device *d
             (struct nldev_counter){nic_counter_name((enum nic_counter)i), own.values[i]};
     }
     others_count(found->counters, COUNTER_COUNT);
-    device->counters = found->counters;
-    device->counter_count = COUNTER_COUNT;
-    device->lasting_counters = COUNTER_ecn_marked + 1;
+    show_counters(found, device);
+    device->lasting_counters =
+        personality_shown()->counters == NULL ? COUNTER_ecn_marked + 1 : device->counter_count;
 }
 
 static void list(struct live *live, enum nldev_kind kind, struct found *found,

@@ -8,10 +8,17 @@
 
 #include "base/check.h"
 #include "drivers/system/shortage.h"
-#include "kernel/sysfs.h"
+#include "kernel/sysfs_tree.h"
+#include "world/world.h"
 
 #define DEPTH_MAX 16 /* Levels of the tree: "/" is the first. */
 #define LINKS_MAX 8  /* The kernel follows 40; ours lead nowhere near that. */
+
+/* The root of the tree. */
+static const struct sysfs_entry *root(void)
+{
+    return live_personality() == LIVE_EFA ? &sysfs_root_efa : &sysfs_root_roce;
+}
 
 struct walk {
     const struct sysfs_entry *stack[DEPTH_MAX]; /* The directories from the root to here. */
@@ -23,7 +30,7 @@ struct walk {
 /* It stands in a directory, at the root at least. */
 static void walk_check(const struct walk *walk)
 {
-    CHECK(walk->depth > 0 && walk->depth <= DEPTH_MAX && walk->stack[0] == &sysfs_root);
+    CHECK(walk->depth > 0 && walk->depth <= DEPTH_MAX && walk->stack[0] == root());
     CHECK(walk->stack[walk->depth - 1]->kind == SYSFS_DIRECTORY);
     CHECK(walk->links <= LINKS_MAX);
 }
@@ -235,7 +242,7 @@ void sysfs_find(const char *path, bool follow, struct sysfs_node *node)
         return;
     }
     struct walk walk = {.depth = 1};
-    walk.stack[0] = &sysfs_root;
+    walk.stack[0] = root();
     memcpy(walk.rest, path, length + 1);
     while (step(&walk, follow, node)) {
     }

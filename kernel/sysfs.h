@@ -90,7 +90,4 @@ bool sysfs_shared(const struct sysfs_node *node);
 enum sysfs_kind sysfs_list(const struct sysfs_node *node, uint32_t index,
                            char name[SYSFS_NAME_BYTES]);
 
-/* The root of the tree (sysfs_tree.c). */
-extern const struct sysfs_entry sysfs_root;
-
 #endif

@@ -14,6 +14,7 @@
 
 #include "drivers/system/shortage.h"
 #include "kernel/describe.h"
+#include "kernel/personality.h"
 #include "kernel/process.h"
 #include "nic/counters.h"
 
@@ -31,13 +32,28 @@ __attribute__((format(printf, 2, 3))) static bool says(char value[SYSFS_VALUE_BY
 
 /* -- The device and its port --------------------------------------------------------------------*/
 
+bool value_vendor_id(char value[SYSFS_VALUE_BYTES])
+{
+    return says(value, "0x%04x\n", personality_shown()->vendor_id);
+}
+
+bool value_part_id(char value[SYSFS_VALUE_BYTES])
+{
+    return says(value, "0x%04x\n", personality_shown()->vendor_part_id);
+}
+
+bool value_link_layer(char value[SYSFS_VALUE_BYTES])
+{
+    return says(value, "%s\n", personality_shown()->link_layer_name);
+}
+
 bool value_guid(char value[SYSFS_VALUE_BYTES])
 {
     struct live *live = process_live();
     if (live == NULL) {
         return false;
     }
-    const uint64_t guid = live_guid(live);
+    const uint64_t guid = guid_describe(live);
     return says(value, "%04x:%04x:%04x:%04x\n", (unsigned)(guid >> 48),
                 (unsigned)(guid >> 32 & 0xffff), (unsigned)(guid >> 16 & 0xffff),
                 (unsigned)(guid & 0xffff));
@@ -133,7 +149,7 @@ bool value_local_cpus(char value[SYSFS_VALUE_BYTES])
 
 static uint32_t gid_entries(void)
 {
-    return GID_TABLE_ENTRIES;
+    return personality_shown()->gid_entries;
 }
 
 /* False: the entry is empty; then errno is that of Linux. */
@@ -144,7 +160,7 @@ static bool gid_at(uint32_t index, struct live_gid *gid)
         return false;
     }
     live_port_refresh(live);
-    CHECK(index < GID_TABLE_ENTRIES);
+    CHECK(index < personality_shown()->gid_entries);
     errno = EINVAL;
     return live_gid(live, index, gid);
 }
@@ -171,7 +187,7 @@ static bool gid_value(uint32_t index, char value[SYSFS_VALUE_BYTES])
 static bool gid_type(uint32_t index, char value[SYSFS_VALUE_BYTES])
 {
     struct live_gid gid;
-    return gid_at(index, &gid) && says(value, "RoCE v2\n");
+    return gid_at(index, &gid) && says(value, "%s\n", personality_shown()->gid_type_name);
 }
 
 static bool gid_netdev(uint32_t index, char value[SYSFS_VALUE_BYTES])
@@ -179,7 +195,8 @@ static bool gid_netdev(uint32_t index, char value[SYSFS_VALUE_BYTES])
     struct live_gid gid;
     char name[IF_NAMESIZE];
     errno = 0;
-    if (!gid_at(index, &gid) || if_indextoname(gid.interface_index, name) == NULL) {
+    if (!personality_shown()->has_interfaces || !gid_at(index, &gid) ||
+        if_indextoname(gid.interface_index, name) == NULL) {
         errno = shortage_is(errno) ? errno : EINVAL; /* As the kernel where an interface is gone. */
         return false;
     }
@@ -234,20 +251,33 @@ static bool snapshot(struct nic_counters *counters)
 
 static uint32_t hw_counter_count(void)
 {
-    return COUNTER_COUNT;
+    return counters_described();
 }
 
 static bool hw_counter_name(uint32_t index, char name[SYSFS_NAME_BYTES])
 {
-    snprintf(name, SYSFS_NAME_BYTES, "%s", nic_counter_name((enum nic_counter)index));
+    const struct named_counter counter = counter_described(index);
+    snprintf(name, SYSFS_NAME_BYTES, "%s", counter.name);
     return true;
+}
+
+static uint64_t sum_of(const struct nic_counters *counters, enum nic_counter first,
+                       enum nic_counter last)
+{
+    uint64_t sum = 0;
+    CHECK(first <= last);
+    for (uint32_t i = first; i <= last; i++) {
+        sum += counters->values[i];
+    }
+    return sum;
 }
 
 static bool hw_counter(uint32_t index, char value[SYSFS_VALUE_BYTES])
 {
     struct nic_counters counters;
-    CHECK(index < COUNTER_COUNT);
-    return snapshot(&counters) && says(value, "%" PRIu64 "\n", counters.values[index]);
+    const struct named_counter counter = counter_described(index);
+    return snapshot(&counters) &&
+           says(value, "%" PRIu64 "\n", sum_of(&counters, counter.first, counter.last));
 }
 
 const struct sysfs_table hw_counters_table = {SYSFS_FILE, hw_counter_count, hw_counter_name,
@@ -284,12 +314,8 @@ static bool port_counter(uint32_t index, char value[SYSFS_VALUE_BYTES])
     if (!snapshot(&counters)) {
         return false;
     }
-    uint64_t sum = 0;
     CHECK(index < COUNT_OF(port_counters));
-    CHECK(port_counters[index].first <= port_counters[index].last);
-    for (uint32_t i = port_counters[index].first; i <= port_counters[index].last; i++) {
-        sum += counters.values[i];
-    }
+    const uint64_t sum = sum_of(&counters, port_counters[index].first, port_counters[index].last);
     return says(value, "%" PRIu64 "\n", sum / port_counters[index].unit);
 }
 

@@ -12,6 +12,9 @@
 #define UVERBS_ABI     1
 #define RDMA_CM_ABI    4
 
+bool value_vendor_id(char value[SYSFS_VALUE_BYTES]);
+bool value_part_id(char value[SYSFS_VALUE_BYTES]);
+bool value_link_layer(char value[SYSFS_VALUE_BYTES]);
 bool value_guid(char value[SYSFS_VALUE_BYTES]);
 bool value_state(char value[SYSFS_VALUE_BYTES]);
 bool value_phys_state(char value[SYSFS_VALUE_BYTES]);

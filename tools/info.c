@@ -16,8 +16,8 @@
 
 static void print_help(void)
 {
-    printf("usage: nonic info [--json] [--wire auto|udp|shm] [--device IFACE|ADDR[,...]]\n"
-           "                  [--paths N]\n\n"
+    printf("usage: nonic info [--json] [--nic roce|efa] [--wire auto|udp|shm]\n"
+           "                  [--device IFACE|ADDR[,...]] [--paths N]\n\n"
            "Shows the device and the limits a program run with these options will see, and why.\n");
 }
 
@@ -84,29 +84,40 @@ static const char *port_text(const struct live *live)
     return "down: the interface is switched off";
 }
 
+/* As kernel/personality.h has it for programs. */
+static const char *device_name(void)
+{
+    return live_personality() == LIVE_EFA ? "rdmap0s31" : "nonic0";
+}
+
+static uint32_t gid_count(const struct live *live)
+{
+    return live_personality() == LIVE_EFA ? 1 : live_gid_count(live);
+}
+
 static json_t *describe(struct live *live)
 {
     const struct nic_limits *limits = nic_limits(live_nic(live));
     json_t *gids = json_array();
-    for (uint32_t i = 0; i < live_gid_count(live); i++) {
+    for (uint32_t i = 0; i < gid_count(live); i++) {
         char text[INET6_ADDRSTRLEN];
         gid_text(live, i, text, sizeof(text));
         json_array_append_new(gids, json_string(text));
     }
     struct live_ports ports;
     live_describe_ports(live, &ports);
-    return json_pack("{s:s, s:s, s:s, s:o, s:i, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}, "
-                     "s:{s:b, s:b, s:i, s:i, "
-                     "s:i}, s:{s:b, s:s}}",
-                     "device", "nonic0", "address", live_device_text(live), "port", port_text(live),
-                     "gids", gids, "mtu", (int)path_mtu_bytes(live_active_mtu(live)), "limits",
-                     "queue_pairs", (int)limits->qps, "regions", (int)limits->regions, "sends",
-                     (int)limits->sends_per_qp, "receives", (int)limits->receives_per_qp, "sges",
-                     (int)limits->sges, "inline_bytes", (int)limits->inline_bytes, "reads",
-                     (int)limits->reads_per_qp, "completions", (int)limits->cq_entries, "udp",
-                     "open", ports.udp, "segmentation", ports.segmentation, "receive_buffer",
-                     (int)ports.receive_bytes, "window", (int)ports.window_bytes, "paths",
-                     (int)ports.paths, "shm", "open", ports.shm, "direct_writes", direct_text());
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:i, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}, "
+        "s:{s:b, s:b, s:i, s:i, "
+        "s:i}, s:{s:b, s:s}}",
+        "device", device_name(), "address", live_device_text(live), "port", port_text(live), "gids",
+        gids, "mtu", (int)path_mtu_bytes(live_active_mtu(live)), "limits", "queue_pairs",
+        (int)limits->qps, "regions", (int)limits->regions, "sends", (int)limits->sends_per_qp,
+        "receives", (int)limits->receives_per_qp, "sges", (int)limits->sges, "inline_bytes",
+        (int)limits->inline_bytes, "reads", (int)limits->reads_per_qp, "completions",
+        (int)limits->cq_entries, "udp", "open", ports.udp, "segmentation", ports.segmentation,
+        "receive_buffer", (int)ports.receive_bytes, "window", (int)ports.window_bytes, "paths",
+        (int)ports.paths, "shm", "open", ports.shm, "direct_writes", direct_text());
 }
 
 static void print_udp(const struct live_ports *ports)
@@ -137,11 +148,13 @@ static void print_text(struct live *live)
     const struct nic_limits *limits = nic_limits(live_nic(live));
     struct live_ports ports;
     live_describe_ports(live, &ports);
-    printf("device      nonic0, port 1, RoCE v2\n"
+    printf("device      %s, port 1, %s\n"
            "address     %s\n"
            "port        %s\n",
+           device_name(),
+           live_personality() == LIVE_EFA ? "an Elastic Fabric Adapter (EFA)" : "RoCE v2",
            live_device_text(live), port_text(live));
-    for (uint32_t i = 0; i < live_gid_count(live); i++) {
+    for (uint32_t i = 0; i < gid_count(live); i++) {
         char text[INET6_ADDRSTRLEN];
         gid_text(live, i, text, sizeof(text));
         printf("GID %-2u      %s%s\n", i, text, gid_remark(live, i));
@@ -162,22 +175,26 @@ static void print_text(struct live *live)
 
 int command_info(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},         {"wire", required_argument, NULL, 'w'},
-        {"device", required_argument, NULL, 'd'}, {"paths", required_argument, NULL, 'p'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"nic", required_argument, NULL, 'n'},
+                                            {"wire", required_argument, NULL, 'w'},
+                                            {"device", required_argument, NULL, 'd'},
+                                            {"paths", required_argument, NULL, 'p'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     bool json = false;
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (option) {
         case 'j': json = true; break;
+        case 'n': setenv("NONIC_NIC", optarg, 1); break;
         case 'w': setenv("NONIC_WIRE", optarg, 1); break;
         case 'd': setenv("NONIC_DEVICE", optarg, 1); break;
         case 'p': setenv("NONIC_PATHS", optarg, 1); break;
         case 'h': print_help(); return 0;
         default:
-            fprintf(stderr, "nonic: valid options of 'info' are --json, --wire, --device, --paths, "
-                            "--help\n");
+            fprintf(stderr, "nonic: valid options of 'info' are --json, --nic, --wire, --device, "
+                            "--paths, --help\n");
             return EXIT_USAGE;
         }
     }

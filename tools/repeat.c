@@ -59,8 +59,8 @@ static void print_help(void)
         "  --tick MICROSECONDS    how often to look at a thread that makes no calls, in time of "
         "the\n"
         "                         machine: the same run (default: 1000)\n"
-        "  --wire, --transport, --device, --paths, --capture, --fault, --strict, --check, --odd,\n"
-        "  --stats                as for 'nonic run'\n"
+        "  --nic, --wire, --transport, --device, --paths, --capture, --fault, --strict, --check,\n"
+        "  --odd, --stats         as for 'nonic run'\n"
         "  --help                 print this\n\n"
         "Exit status: the program's; 3: what may differ next time was met; 4: nobody could go on;\n"
         "5: the time of --until was over. With --seeds: 1 if a run failed.\n\n"
@@ -158,31 +158,20 @@ static void pass_on(struct repeat *repeat, const char *name, const char *value)
 
 static int parse_options(int argc, char **argv, struct repeat *repeat)
 {
-    static const struct option options[] = {{"seed", required_argument, NULL, 's'},
-                                            {"seeds", required_argument, NULL, 'S'},
-                                            {"until-failure", no_argument, NULL, 'u'},
-                                            {"fails-if", required_argument, NULL, 'f'},
-                                            {"jobs", required_argument, NULL, 'j'},
-                                            {"until", required_argument, NULL, 't'},
-                                            {"without", required_argument, NULL, 'w'},
-                                            {"holds", required_argument, NULL, 'H'},
-                                            {"shrink", no_argument, NULL, 'k'},
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"memory", no_argument, NULL, 'm'},
-                                            {"every-call", no_argument, NULL, 'e'},
-                                            {"tick", required_argument, NULL, 'T'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"wire", required_argument, NULL, 1000},
-                                            {"device", required_argument, NULL, 1000},
-                                            {"transport", required_argument, NULL, 1000},
-                                            {"paths", required_argument, NULL, 1000},
-                                            {"capture", required_argument, NULL, 1000},
-                                            {"fault", required_argument, NULL, 1000},
-                                            {"strict", no_argument, NULL, 1000},
-                                            {"check", optional_argument, NULL, 1000},
-                                            {"odd", optional_argument, NULL, 1000},
-                                            {"stats", no_argument, NULL, 1000},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"seed", required_argument, NULL, 's'},    {"seeds", required_argument, NULL, 'S'},
+        {"until-failure", no_argument, NULL, 'u'}, {"fails-if", required_argument, NULL, 'f'},
+        {"jobs", required_argument, NULL, 'j'},    {"until", required_argument, NULL, 't'},
+        {"without", required_argument, NULL, 'w'}, {"holds", required_argument, NULL, 'H'},
+        {"shrink", no_argument, NULL, 'k'},        {"output", required_argument, NULL, 'o'},
+        {"memory", no_argument, NULL, 'm'},        {"every-call", no_argument, NULL, 'e'},
+        {"tick", required_argument, NULL, 'T'},    {"help", no_argument, NULL, 'h'},
+        {"nic", required_argument, NULL, 1000},    {"wire", required_argument, NULL, 1000},
+        {"device", required_argument, NULL, 1000}, {"transport", required_argument, NULL, 1000},
+        {"paths", required_argument, NULL, 1000},  {"capture", required_argument, NULL, 1000},
+        {"fault", required_argument, NULL, 1000},  {"strict", no_argument, NULL, 1000},
+        {"check", optional_argument, NULL, 1000},  {"odd", optional_argument, NULL, 1000},
+        {"stats", no_argument, NULL, 1000},        {NULL, 0, NULL, 0}};
     int option, index;
     while ((option = getopt_long(argc, argv, "+ho:", options, &index)) != -1) {
         if (option == 'h') {

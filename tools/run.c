@@ -26,6 +26,9 @@ static void print_help(void)
         "Runs an unmodified RDMA program on nonic: one written for libibverbs, or for librdmacm,\n"
         "whose addresses and ports are those of this machine. Programs that know only LIDs find\n"
         "one another on this machine; UD multicast groups are those of IP.\n\n"
+        "  --nic roce|efa         the NIC that the program sees: one of RoCE, or an Elastic "
+        "Fabric\n"
+        "                         Adapter (EFA) with datagrams (docs/efa.md). Default: roce\n"
         "  --wire auto|udp|shm    how packets travel: shared memory to other nonic programs of\n"
         "                         this machine and user and UDP to the rest (auto), UDP only, or\n"
         "                         shared memory only. Default: auto\n"
@@ -231,7 +234,8 @@ static const char *with_seed(const char *words)
     return text;
 }
 
-static const struct option options[] = {{"wire", required_argument, NULL, 'w'},
+static const struct option options[] = {{"nic", required_argument, NULL, 'n'},
+                                        {"wire", required_argument, NULL, 'w'},
                                         {"device", required_argument, NULL, 'd'},
                                         {"transport", required_argument, NULL, 't'},
                                         {"paths", required_argument, NULL, 'p'},
@@ -245,9 +249,26 @@ static const struct option options[] = {{"wire", required_argument, NULL, 'w'},
                                         {"help", no_argument, NULL, 'h'},
                                         {NULL, 0, NULL, 0}};
 
+/* The settings are the environment's by now. */
+static bool judge_settings(bool checked)
+{
+    struct live_config config;
+    char error[600];
+    if (!live_config_from_environment(&config, error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
+        return false;
+    }
+    if (checked && config.nic == LIVE_EFA) {
+        fprintf(stderr, "nonic: --check knows the rules of RoCE, not those of --nic efa\n");
+        return false;
+    }
+    return true;
+}
+
 int command_run(int argc, char **argv)
 {
-    struct setting settings[] = {{'w', "NONIC_WIRE", NULL},
+    struct setting settings[] = {{'n', "NONIC_NIC", NULL},
+                                 {'w', "NONIC_WIRE", NULL},
                                  {'t', "NONIC_TRANSPORT", NULL},
                                  {'d', "NONIC_DEVICE", NULL},
                                  {'p', "NONIC_PATHS", NULL},
@@ -272,9 +293,9 @@ int command_run(int argc, char **argv)
         }
         if (setting == NULL) {
             fprintf(stderr,
-                    "nonic: valid options of 'run' are --wire, --transport, --device, --paths, "
-                    "--capture, --fault, --strict, --check, --odd, --map-memory, --stats, "
-                    "--help\n");
+                    "nonic: valid options of 'run' are --nic, --wire, --transport, --device, "
+                    "--paths, --capture, --fault, --strict, --check, --odd, --map-memory, "
+                    "--stats, --help\n");
             return EXIT_USAGE;
         }
         setting->value = option == 'o' ? with_seed(optarg) : optarg != NULL ? optarg : "1";
@@ -286,10 +307,7 @@ int command_run(int argc, char **argv)
         return EXIT_USAGE;
     }
     tell_library(settings);
-    struct live_config config;
-    char error[600];
-    if (!live_config_from_environment(&config, error, sizeof(error))) {
-        fprintf(stderr, "nonic: %s\n", error);
+    if (!judge_settings(check != NULL)) {
         return EXIT_USAGE;
     }
     if (odd != NULL) {

@@ -99,7 +99,7 @@ static struct ibv_context *make(struct ibv_device *device, int fd)
 
 EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-    int fd = memfd_create(DEVICE_NAME, MFD_CLOEXEC);
+    int fd = memfd_create(device->name, MFD_CLOEXEC);
     if (fd < 0 && errno != EMFILE && errno != ENFILE) {
         /* An old kernel, or a filter: any other file with an inode of its own does, too. */
         fd = system_socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -121,6 +121,9 @@ EXPORT struct ibv_context *ibv_import_device(int fd)
 {
     uint64_t file;
     struct ibv_device *device = NULL;
+    if (is_efa()) {
+        return fail(EOPNOTSUPP);
+    }
     errno = EBADF;
     if (!identify(fd, &file)) {
         return NULL;
@@ -305,5 +308,8 @@ static void context_fill_slots(struct verbs_context *verbs, bool strict)
     }
     if (is_odd(ODD_ORDER) && !is_checked()) {
         ops->post_srq_recv = post_srq_recv_as_wished;
+    }
+    if (is_efa()) {
+        efa_fill_slots(verbs);
     }
 }

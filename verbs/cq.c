@@ -187,6 +187,9 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 
 EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
+    if (is_efa()) {
+        return EOPNOTSUPP;
+    }
     if (cqe <= 0 || (uint32_t)cqe > limits_of(ibv->context)->cq_entries) {
         return EINVAL;
     }
@@ -559,10 +562,15 @@ static uint64_t ex_read_completion_wallclock_ns(struct ibv_cq_ex *ex)
     (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                 \
      IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
+static uint64_t wc_flags_served(void)
+{
+    return is_efa() ? (uint64_t)IBV_WC_STANDARD_FLAGS : WC_FLAGS_SERVED;
+}
+
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
     if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
-        attr->wc_flags & ~(uint64_t)WC_FLAGS_SERVED) {
+        attr->wc_flags & ~wc_flags_served()) {
         return fail(EOPNOTSUPP);
     }
     if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernel/describe.h"
+#include "kernel/personality.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
 
@@ -17,13 +18,18 @@ static struct {
     struct ibv_device ibv;
     uint8_t behind[4096];
 } device = {
-    .ibv = {.node_type = IBV_NODE_CA,
-            .transport_type = IBV_TRANSPORT_IB,
-            .name = DEVICE_NAME,
-            .dev_name = "uverbs0",
-            .dev_path = "/sys/class/infiniband_verbs/uverbs0",
-            .ibdev_path = "/sys/class/infiniband/" DEVICE_NAME},
+    .ibv = {.dev_name = "uverbs0", .dev_path = "/sys/class/infiniband_verbs/uverbs0"},
 };
+
+/* There is one device, of the process's personality. */
+static void name_device(void)
+{
+    struct ibv_device *ibv = &device.ibv;
+    ibv->node_type = personality_shown()->node_type;
+    ibv->transport_type = personality_shown()->transport_type;
+    snprintf(ibv->name, sizeof(ibv->name), "%s", personality_shown()->device_name);
+    snprintf(ibv->ibdev_path, sizeof(ibv->ibdev_path), "%s", personality_shown()->device_folder);
+}
 
 EXPORT struct ibv_device **ibv_get_device_list(int *count)
 {
@@ -41,6 +47,8 @@ EXPORT struct ibv_device **ibv_get_device_list(int *count)
         return fail(reason);
     }
     if (here) {
+        static pthread_once_t named = PTHREAD_ONCE_INIT;
+        pthread_once(&named, name_device);
         list[0] = &device.ibv;
     }
     if (count != NULL) {
@@ -64,7 +72,7 @@ EXPORT __be64 ibv_get_device_guid(struct ibv_device *ibv)
 {
     (void)ibv;
     struct live *live = process_live();
-    return live == NULL ? 0 : __builtin_bswap64(live_guid(live));
+    return live == NULL ? 0 : __builtin_bswap64(guid_describe(live));
 }
 
 EXPORT int ibv_get_device_index(struct ibv_device *ibv)
@@ -82,6 +90,26 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
     return 0;
 }
 
+/* On-demand paging, device memory, clocks, FLUSH. */
+static void add_roce_extensions(struct ibv_device_attr_ex *full)
+{
+    full->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+    full->odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+                                                    IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+                                                    IBV_ODP_SUPPORT_ATOMIC;
+    full->odp_caps.per_transport_caps.uc_odp_caps =
+        IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
+    full->odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+    full->odp_caps.per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_SRQ_RECV | ODP_SUPPORT_FLUSH;
+    full->xrc_odp_caps = full->odp_caps.per_transport_caps.rc_odp_caps;
+    full->odp_caps.per_transport_caps.rc_odp_caps |= ODP_SUPPORT_ATOMIC_WRITE;
+    full->max_dm_size = DM_BYTES_MAX;
+    full->completion_timestamp_mask = UINT64_MAX;
+    full->hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds. */
+    full->device_cap_flags_ex =
+        full->orig_attr.device_cap_flags | DEVICE_FLUSH_GLOBAL | DEVICE_FLUSH_PERSISTENT;
+}
+
 int device_query_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
                     struct ibv_device_attr_ex *attr, size_t attr_bytes)
 {
@@ -93,22 +121,10 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
     }
     struct ibv_device_attr_ex full = {0};
     device_describe(live_of(context), &full.orig_attr);
-    full.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-    full.odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
-                                                   IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
-                                                   IBV_ODP_SUPPORT_ATOMIC;
-    full.odp_caps.per_transport_caps.uc_odp_caps =
-        IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
-    full.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
-    full.odp_caps.per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_SRQ_RECV | ODP_SUPPORT_FLUSH;
-    full.xrc_odp_caps = full.odp_caps.per_transport_caps.rc_odp_caps;
-    full.odp_caps.per_transport_caps.rc_odp_caps |= ODP_SUPPORT_ATOMIC_WRITE;
-    full.max_dm_size = DM_BYTES_MAX;
-    full.completion_timestamp_mask = UINT64_MAX;
-    full.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds. */
-    full.device_cap_flags_ex =
-        full.orig_attr.device_cap_flags | DEVICE_FLUSH_GLOBAL | DEVICE_FLUSH_PERSISTENT;
     full.phys_port_cnt_ex = 1;
+    if (!is_efa()) {
+        add_roce_extensions(&full);
+    }
     memset(attr, 0, attr_bytes);
     memcpy(attr, &full, attr_bytes < sizeof(full) ? attr_bytes : sizeof(full));
     initialised(attr, attr_bytes);
@@ -181,7 +197,7 @@ EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 
 
 static bool in_gid_table(uint32_t port, uint32_t index)
 {
-    return port == 1 && index < GID_TABLE_ENTRIES;
+    return port == 1 && index < personality_shown()->gid_entries;
 }
 
 /* False: not in the table, or an empty entry. */
@@ -190,7 +206,7 @@ static bool find_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 {
     struct live *live = live_of(context);
     live_port_refresh(live);
-    return port == 1 && live_gid(live, index, found);
+    return in_gid_table(port, index) && live_gid(live, index, found);
 }
 
 EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
@@ -211,12 +227,13 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, u
 static void fill_entry(const struct live_gid *found, uint32_t index, struct ibv_gid_entry *entry,
                        size_t entry_bytes)
 {
-    CHECK(entry_bytes >= sizeof(*entry) && index < GID_TABLE_ENTRIES);
+    CHECK(entry_bytes >= sizeof(*entry) && index < personality_shown()->gid_entries);
     memset(entry, 0, entry_bytes);
-    *entry = (struct ibv_gid_entry){.gid_index = index,
-                                    .port_num = 1,
-                                    .gid_type = IBV_GID_TYPE_ROCE_V2,
-                                    .ndev_ifindex = found->interface_index};
+    *entry = (struct ibv_gid_entry){
+        .gid_index = index,
+        .port_num = 1,
+        .gid_type = personality_shown()->gid_type,
+        .ndev_ifindex = personality_shown()->has_interfaces ? found->interface_index : 0};
     memcpy(entry->gid.raw, found->gid.bytes, sizeof(entry->gid.raw));
     initialised(entry, entry_bytes);
 }
@@ -248,7 +265,7 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
         return -EINVAL;
     }
     live_port_refresh(live);
-    for (uint32_t i = 0; i < live_gid_count(live); i++) {
+    for (uint32_t i = 0; i < gids_describe(live); i++) {
         if (!live_gid(live, i, &found)) {
             continue;
         }
@@ -271,7 +288,8 @@ int gid_query_type(struct ibv_context *context, uint8_t port, unsigned int index
     }
     /* A GID of the first kind is the answer for an empty entry, as in sysfs. */
     struct live_gid found;
-    *type = find_gid(context, port, index, &found) ? 1 : 0;
+    *type = find_gid(context, port, index, &found) &&
+            personality_shown()->gid_type == IBV_GID_TYPE_ROCE_V2;
     initialised(type, sizeof(*type));
     return 0;
 }

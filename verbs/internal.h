@@ -273,6 +273,12 @@ static inline void *fail(int reason)
     return NULL;
 }
 
+/* The process's device is an EFA device, which has neither connections nor much else of RoCE's. */
+static inline bool is_efa(void)
+{
+    return UNLIKELY(live_personality() == LIVE_EFA);
+}
+
 /* library.c: this process's NIC with its thread running; it reports its events to this library.
  * NULL with errno. */
 struct live *library_open(void);
@@ -428,6 +434,9 @@ void post_tell_send(struct live *live, const struct qp *qp, enum work_kind kind,
 /* The window bind a request asks for; 0 or errno. */
 int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey,
                  struct window_bind *bind);
+
+/* efa_refused.c: puts refusals in the places of those slots that an EFA device does not have. */
+void efa_fill_slots(struct verbs_context *verbs);
 
 /* Slots, each in the file of its object. */
 int device_query_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,

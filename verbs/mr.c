@@ -22,6 +22,8 @@
      IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_FLUSH_GLOBAL |                         \
      IBV_ACCESS_FLUSH_PERSISTENT)
 
+#define ACCESS_KNOWN_EFA IBV_ACCESS_LOCAL_WRITE
+
 /* -- Memory regions -----------------------------------------------------------------------------*/
 
 static int judge_request(uint64_t address, uint64_t bytes, uint64_t iova, unsigned int access,
@@ -29,7 +31,7 @@ static int judge_request(uint64_t address, uint64_t bytes, uint64_t iova, unsign
 {
     /* Optional bits (relaxed ordering) ask for nothing that we could not do without. */
     const unsigned int wanted = access & ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE;
-    if (wanted & ~(unsigned int)ACCESS_KNOWN) {
+    if (wanted & ~(unsigned int)(is_efa() ? ACCESS_KNOWN_EFA : ACCESS_KNOWN)) {
         return EOPNOTSUPP;
     }
     *request = (struct region_request){
@@ -294,6 +296,9 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 /* A second handle for a region, for its keys; its address is the importer's to know. */
 EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
+    if (is_efa()) {
+        return fail(EOPNOTSUPP);
+    }
     struct live *live = live_of(pd->context);
     struct verbs_mr *mr = object_make(pd->context, sizeof(*mr));
     if (mr == NULL) {
@@ -348,6 +353,9 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
     const bool translation = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
     const bool domain = flags & IBV_REREG_MR_CHANGE_PD;
     const bool rights = flags & IBV_REREG_MR_CHANGE_ACCESS;
+    if (is_efa()) {
+        return rereg_failure(EOPNOTSUPP);
+    }
     if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || flags == 0 || (domain && pd == NULL) ||
         mr->imported || (translation && (memory == NULL || bytes == 0))) {
         return rereg_failure(EINVAL);

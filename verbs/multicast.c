@@ -12,6 +12,9 @@ static int change(struct ibv_qp *ibv, const union ibv_gid *gid,
 {
     struct live *live = live_of(ibv->context);
     struct gid group;
+    if (is_efa()) {
+        return EOPNOTSUPP;
+    }
     if (is_closed(ibv->context)) {
         return EBADF;
     }

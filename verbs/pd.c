@@ -166,9 +166,9 @@ static struct protection_domain *take_handle(struct ibv_context *context, uint32
 
 EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 {
-    struct protection_domain *domain = take_handle(context, handle);
+    struct protection_domain *domain = is_efa() ? NULL : take_handle(context, handle);
     if (domain == NULL) {
-        return fail(EINVAL);
+        return fail(is_efa() ? EOPNOTSUPP : EINVAL);
     }
     struct verbs_pd *pd = object_make(context, sizeof(*pd));
     if (pd == NULL) {

@@ -17,6 +17,9 @@
 
 static bool type_of(enum ibv_qp_type from, enum qp_type *type)
 {
+    if (is_efa() && from != IBV_QPT_UD) {
+        return false;
+    }
     if (from != IBV_QPT_RC && from != IBV_QPT_UC && from != IBV_QPT_UD &&
         from != IBV_QPT_XRC_SEND && from != IBV_QPT_XRC_RECV) {
         return false;

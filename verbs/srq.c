@@ -139,7 +139,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, void *srq_context, struct ibv_s
 
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-    return create(pd, attr->srq_context, &attr->attr, NULL);
+    return is_efa() ? fail(EOPNOTSUPP) : create(pd, attr->srq_context, &attr->attr, NULL);
 }
 
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)

@@ -31,6 +31,16 @@
 
 struct live;
 
+/* The kind of NIC that programs see: one that speaks RoCE, or an Elastic Fabric Adapter (EFA). */
+enum live_personality {
+    LIVE_ROCE,
+    LIVE_EFA,
+};
+
+/* The one that the environment names, from the first call on; nothing is made. LIVE_ROCE also where
+ * it names none that exists: then no NIC can be claimed. */
+enum live_personality live_personality(void);
+
 /* -- Its life: for who has the process's NIC ----------------------------------------------------*/
 
 /* The NIC that the environment describes, with its addresses; no thread runs yet. NULL with a

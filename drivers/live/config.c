@@ -2,6 +2,7 @@
  *
  * config - the settings that `nonic run` gives the library, through the environment.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,14 @@ static int word_of(const char *text, const char *const words[], int count)
         }
     }
     return -1;
+}
+
+static bool parse_nic(const char *text, enum live_personality *nic)
+{
+    static const char *const words[] = {[LIVE_ROCE] = "roce", [LIVE_EFA] = "efa"};
+    const int word = text == NULL ? LIVE_ROCE : word_of(text, words, COUNT_OF(words));
+    *nic = (enum live_personality)word;
+    return word >= 0;
 }
 
 static bool parse_wire(const char *text, enum live_wire *wire)
@@ -81,6 +90,41 @@ static bool parse_number(const char *text, uint32_t usual, uint32_t most, uint32
     return text == NULL || (is_digit(text[0]) && *end == '\0' && value >= 1 && value <= most);
 }
 
+static enum live_personality chosen;
+
+static void choose_personality(void)
+{
+    chosen = parse_nic(value_of("NONIC_NIC"), &chosen) ? chosen : LIVE_ROCE;
+}
+
+enum live_personality live_personality(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, choose_personality);
+    return chosen;
+}
+
+/* Nothing is asked of an EFA device that only RoCE's rules can judge. */
+static bool config_nic(struct live_config *config, char *error, size_t error_bytes)
+{
+    static const char *const roce_only[][2] = {
+        {"NONIC_STRICT", "--strict"}, {"NONIC_CHECK", "--check"}, {"NONIC_ODD", "--odd"}};
+    const char *nic = value_of("NONIC_NIC");
+    if (!parse_nic(nic, &config->nic)) {
+        snprintf(error, error_bytes, "--nic (NONIC_NIC) is '%s'; valid are roce and efa", nic);
+        return false;
+    }
+    for (size_t i = 0; config->nic == LIVE_EFA && i < COUNT_OF(roce_only); i++) {
+        const char *value = value_of(roce_only[i][0]);
+        if (value != NULL && strcmp(value, "0") != 0) {
+            snprintf(error, error_bytes, "%s (%s) knows the rules of RoCE, not those of --nic efa",
+                     roce_only[i][1], roce_only[i][0]);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool live_config_from_environment(struct live_config *config, char *error, size_t error_bytes)
 {
     const char *wire = value_of("NONIC_WIRE");
@@ -90,6 +134,9 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
         .fault = value_of("NONIC_FAULT"),
         .odd = value_of("NONIC_ODD"),
     };
+    if (!config_nic(config, error, error_bytes)) {
+        return false;
+    }
     if (!parse_wire(wire, &config->wire)) {
         snprintf(error, error_bytes, "--wire (NONIC_WIRE) is '%s'; valid are auto, udp and shm",
                  wire);

@@ -19,9 +19,9 @@
 
 #define REFUSED (-1)
 
-static const char *const variables[] = {"NONIC_WIRE",  "NONIC_DEVICE", "NONIC_CAPTURE",
-                                        "NONIC_FAULT", "NONIC_STATS",  "NONIC_BATCH",
-                                        "NONIC_PATHS", "NONIC_STRICT", "NONIC_TRANSPORT"};
+static const char *const variables[] = {
+    "NONIC_WIRE",  "NONIC_DEVICE", "NONIC_CAPTURE",   "NONIC_FAULT", "NONIC_STATS", "NONIC_BATCH",
+    "NONIC_PATHS", "NONIC_STRICT", "NONIC_TRANSPORT", "NONIC_NIC",   "NONIC_CHECK", "NONIC_ODD"};
 
 static int setup(void **state)
 {
@@ -40,6 +40,11 @@ struct value {
 static int wire_of(const struct live_config *config)
 {
     return (int)config->wire;
+}
+
+static int nic_of(const struct live_config *config)
+{
+    return (int)config->nic;
 }
 
 static int transport_of(const struct live_config *config)
@@ -103,6 +108,12 @@ static void test_words(void **state)
                                               {"auto", NIC_TRANSPORT_AUTO},
                                               {"blocks", REFUSED},
                                               {"r", REFUSED}};
+    static const struct value nics[] = {{NULL, LIVE_ROCE}, {"", LIVE_ROCE},  {"roce", LIVE_ROCE},
+                                        {"efa", LIVE_EFA}, {"EFA", REFUSED}, {"efa ", REFUSED},
+                                        {"srd", REFUSED},  {"1", REFUSED}};
+    for (size_t i = 0; i < COUNT_OF(nics); i++) {
+        expect("NONIC_NIC", &nics[i], nic_of);
+    }
     for (size_t i = 0; i < COUNT_OF(wires); i++) {
         expect("NONIC_WIRE", &wires[i], wire_of);
     }
@@ -195,6 +206,29 @@ static void test_faults_are_judged(void **state)
     assert_non_null(strstr(error, "drip"));
 }
 
+/* Modes that judge by RoCE's rules do not judge an EFA device; the error names both. */
+static void test_efa_alone(void **state)
+{
+    (void)state;
+    static const char *const others[][2] = {
+        {"NONIC_STRICT", "1"}, {"NONIC_CHECK", "/a/file"}, {"NONIC_ODD", "1,late"}};
+    char error[512];
+    struct live_config config;
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        setenv(others[i][0], others[i][1], 1);
+        setenv("NONIC_NIC", "roce", 1);
+        assert_true(live_config_from_environment(&config, error, sizeof(error)));
+        setenv("NONIC_NIC", "efa", 1);
+        assert_false(live_config_from_environment(&config, error, sizeof(error)));
+        assert_non_null(strstr(error, others[i][0]));
+        assert_non_null(strstr(error, "--nic efa"));
+        unsetenv(others[i][0]);
+    }
+    setenv("NONIC_STRICT", "0", 1);
+    assert_true(live_config_from_environment(&config, error, sizeof(error)));
+    unsetenv("NONIC_NIC");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +237,7 @@ int main(void)
         cmocka_unit_test_setup(test_switches, setup),
         cmocka_unit_test_setup(test_texts, setup),
         cmocka_unit_test_setup(test_faults_are_judged, setup),
+        cmocka_unit_test_setup(test_efa_alone, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

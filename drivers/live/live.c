@@ -99,6 +99,20 @@ static uint32_t ports_of(const struct live *live)
     return paths_of(live) == 1 ? 1 : NIC_ROUTES_MAX;
 }
 
+/* The numbers are our choice, but for the scatter-gather elements and the bytes inline, which are
+ * those of the adapters that there are. Programs find their queue pairs by QPNs modulo the number
+ * of queue pairs, rounded up to a power of two: so none are alike in the last 8 bits. */
+static void limit_efa(struct nic_limits *mine)
+{
+    mine->qps = 250;
+    mine->qpn_span = 256;
+    mine->sends_per_qp = 4096;
+    mine->receives_per_qp = 8192;
+    mine->sges = 2;
+    mine->inline_bytes = 32;
+    mine->groups = mine->attachments = 0;
+}
+
 /* On each wire, no packet is larger than the interface takes: the port has one MTU. A process that
  * shares its address has a part of the QPNs; two of them belong to nobody. */
 static struct nic_limits limits_of(const struct live *live)
@@ -121,6 +135,9 @@ static struct nic_limits limits_of(const struct live *live)
         mine.qpn_base = live->addresses.slot * SHARE_QPN_SPAN;
         mine.qpn_span = SHARE_QPN_SPAN;
         mine.qps = SHARE_QPN_SPAN - 2;
+    }
+    if (live->config.nic == LIVE_EFA) {
+        limit_efa(&mine);
     }
     return mine;
 }

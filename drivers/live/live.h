@@ -35,6 +35,7 @@ enum live_map {
 
 /* All strings may be NULL. Read from the environment by live_config_from_environment. */
 struct live_config {
+    enum live_personality nic;    /* NONIC_NIC=roce|efa */
     enum live_wire wire;          /* NONIC_WIRE=auto|udp|shm */
     enum nic_transport transport; /* NONIC_TRANSPORT=rc|block|auto: of connections over UDP. */
     const char *device;  /* NONIC_DEVICE=IFACE|ADDR[,...]; NULL: a loopback address of our own. */

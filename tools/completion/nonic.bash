@@ -6,14 +6,14 @@
 # The options of a command; of those that take a value, which values there are, or of which kind they are.
 _nonic_options() {
     case "$1" in
-    run) echo --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
+    run) echo --nic=roce,efa --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
         --fault=fault --strict --check --odd --map-memory=auto,now,never --stats --help ;;
     repeat) echo --seed=number --seeds=word --until-failure --fails-if=word --jobs=number --until=word \
         --without=jitter,hold,ties --shrink --holds=word -o=directory --output=directory --memory --every-call --tick=number \
-        --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
-        --fault=fault --strict --check --odd --stats --help ;;
+        --nic=roce,efa --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number \
+        --capture=file --fault=fault --strict --check --odd --stats --help ;;
     replay) echo --gdb=word --help ;;
-    info) echo --json --wire=auto,udp,shm --device=interface --paths=number --help ;;
+    info) echo --json --nic=roce,efa --wire=auto,udp,shm --device=interface --paths=number --help ;;
     stat) echo --json --all --connections --hang --watch=number --help ;;
     'lab list') echo --json ;;
     'lab show') echo --json ;;
