@@ -92,6 +92,7 @@ static void sent(struct qp *qp, struct work *work, bool last)
 {
     qp->out.next_psn = psn_after(qp->out.next_psn, 1);
     if (last) {
+        departure_count_request(qp, work);
         qp->sends.next++;
         qp_complete_work(qp, work, COMPLETION_SUCCESS);
     }
