@@ -39,7 +39,7 @@ struct completion *cq_resize(struct cq *cq, uint32_t capacity, struct completion
 {
     CHECK(ring != NULL);
     INVARIANTS(cq_check(cq));
-    CHECK(capacity >= cq_count(cq));
+    CHECK(capacity >= cq_count(cq) && cq->sources == NULL);
     struct completion *old = cq->ring;
     const uint32_t entries = cq_ring_entries(capacity);
     const uint32_t moved = cq_poll(cq, ring, cq_count(cq));
@@ -60,6 +60,9 @@ struct cq_forgotten cq_forget_qp(struct cq *cq, uint32_t qpn)
     for (uint32_t from = cq->head; from != cq->tail; from++) {
         const struct completion *completion = &cq->ring[from & cq->mask];
         if (completion->qpn != qpn) {
+            if (cq->sources != NULL) {
+                cq->sources[to & cq->mask] = cq->sources[from & cq->mask];
+            }
             cq->ring[to++ & cq->mask] = *completion;
         } else if (completion_is_receive(completion)) {
             forgotten.receives++;

@@ -61,6 +61,9 @@ struct cq {
     uint32_t events;        /* 1 << enum nic_event_kind, not yet collected. */
     struct list notify;     /* On nic.cqs_to_notify while a notification waits to be collected. */
     struct list event_link; /* On nic.cqs_with_events while `events` is not 0. */
+    /* As many as the ring has entries: the sender's address of each UD receive in it. NULL: nobody
+     * asks. */
+    struct gid *sources;
 };
 
 /* Ring entries for a queue of `capacity`, 1 .. 2^31: a power of two. */
@@ -125,6 +128,14 @@ MUST_USE static inline enum cq_push_result cq_push(struct cq *cq,
     return CQ_PUSHED_NOTIFY;
 }
 
+/* The UD receive that is pushed next came from this address. */
+static inline void cq_note_source(struct cq *cq, const struct gid *source)
+{
+    if (UNLIKELY(cq->sources != NULL) && cq_count(cq) < cq->capacity) {
+        cq->sources[cq->tail & cq->mask] = *source;
+    }
+}
+
 /* Takes back the newest completion, if it says that request `wr_id` of queue pair `qpn` succeeded:
  * the request has failed after all, and nobody has polled since. */
 static inline void cq_take_back(struct cq *cq, uint32_t qpn, uint64_t wr_id)
@@ -142,6 +153,13 @@ static inline const struct completion *cq_peek(const struct cq *cq, uint32_t ahe
 {
     INVARIANTS(CHECK(ahead < cq_count(cq)));
     return &cq->ring[(cq->head + ahead) & cq->mask];
+}
+
+/* A queue with sources: that of the `ahead`th completion that waits, if it is a UD receive. */
+static inline const struct gid *cq_peek_source(const struct cq *cq, uint32_t ahead)
+{
+    INVARIANTS(CHECK(cq->sources != NULL && ahead < cq_count(cq)));
+    return &cq->sources[(cq->head + ahead) & cq->mask];
 }
 
 static inline void cq_drop(struct cq *cq, uint32_t taken)
@@ -177,8 +195,9 @@ struct cq_forgotten {
 };
 struct cq_forgotten cq_forget_qp(struct cq *cq, uint32_t qpn);
 
-/* Moves the queued completions into a new ring of cq_ring_entries(capacity), and returns the old
- * one, which is the caller's again. The caller has judged that `capacity` is at least cq_count. */
+/* Moves the queued completions of a queue without sources into a new ring of
+ * cq_ring_entries(capacity), and returns the old one, which is the caller's again. The caller has
+ * judged that `capacity` is at least cq_count. */
 struct completion *cq_resize(struct cq *cq, uint32_t capacity, struct completion *ring);
 
 #endif

@@ -236,6 +236,35 @@ static void test_forgets_one_queue_pair(void **state)
     }
 }
 
+/* The addresses of senders stay beside their completions: pushed, polled, refused because the queue
+ * is full, and forgotten with a queue pair. */
+static void test_sources(void **state)
+{
+    (void)state;
+    for (uint32_t pattern = 0; pattern < 1u << 8; pattern++) {
+        struct completion ring[8], out;
+        struct gid sources[8];
+        struct cq cq;
+        cq_init(&cq, 8, ring);
+        cq.sources = sources;
+        cq.head = cq.tail = UINT32_MAX - 2;
+        for (uint32_t i = 0; i < 9; i++) {
+            const struct gid source = {.bytes = {(uint8_t)(i + 1)}};
+            const struct completion completion = {.wr_id = i, .qpn = pattern >> i & 1 ? 7 : 8};
+            cq_note_source(&cq, &source);
+            assert_int_equal(cq_push(&cq, &completion, (struct instant){1}),
+                             i < 8 ? CQ_PUSHED : CQ_OVERRUN);
+        }
+        cq_forget_qp(&cq, 7);
+        while (cq_count(&cq) > 0) {
+            const struct gid source = *cq_peek_source(&cq, 0);
+            assert_int_equal(cq_poll(&cq, &out, 1), 1);
+            assert_int_equal(source.bytes[0], out.wr_id + 1);
+            assert_int_equal(out.qpn, 8);
+        }
+    }
+}
+
 static void test_init(void **state)
 {
     (void)state;
@@ -261,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_against_model),
         cmocka_unit_test(test_every_arming),
         cmocka_unit_test(test_forgets_one_queue_pair),
+        cmocka_unit_test(test_sources),
         cmocka_unit_test(test_init),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

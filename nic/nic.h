@@ -190,6 +190,7 @@ struct nic_move {
     bool ack_request;
     bool completes; /* `completion` is due when the move is done. */
     struct completion completion;
+    struct gid source; /* UD: the sender's address. */
 };
 
 /* The result of an atomic for the number that was there before. */

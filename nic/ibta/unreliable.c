@@ -374,6 +374,7 @@ bool ud_on_packet(struct qp *qp, const struct nic_arrival *arrival, struct nic_m
     encode_grh(arrival, move->prefix, &move->completion.service_level);
     move->completion.flags |= COMPLETION_HAS_GRH;
     move->completion.source_qpn = packet->deth.source_qpn;
+    move->source = arrival->source;
     return true;
 }
 
@@ -386,6 +387,9 @@ void unreliable_on_moved(struct qp *qp, const struct nic_move *move, enum nic_mo
         qp_finish_receive(qp, move, false);
         qp_enter_error(qp);
     } else if (move->completes) {
+        if (qp->type == QP_UD) {
+            cq_note_source(qp->receive_cq, &move->source);
+        }
         qp_finish_receive(qp, move, true);
     }
 }
