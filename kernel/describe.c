@@ -158,9 +158,12 @@ static void describe_state(const struct live *live, struct ibv_port_attr *attr)
     attr->state = IBV_PORT_DOWN;
 }
 
-/* Its messages are one packet each: there are no others than datagrams yet. */
+/* As the driver says of every adapter, but for the messages: those are one packet each, since there
+ * are no others than datagrams yet. */
 static void describe_efa_port(struct ibv_port_attr *attr)
 {
+    attr->active_width = LANES_4;
+    attr->active_speed = EDR;
     attr->max_msg_sz = path_mtu_bytes((enum path_mtu)attr->active_mtu);
     attr->lmc = 1;
 }
@@ -171,6 +174,7 @@ static void describe_roce_port(struct live *live, struct ibv_port_attr *attr)
     attr->max_msg_sz = 0x80000000u;
     attr->lid = live_lid(live);
     attr->flags = IBV_QPF_GRH_REQUIRED;
+    describe_lanes(live, attr);
 }
 
 void port_describe(struct live *live, struct ibv_port_attr *attr)
@@ -190,5 +194,4 @@ void port_describe(struct live *live, struct ibv_port_attr *attr)
     }
     CHECK(live_gid_count(live) <= LIVE_GIDS_MAX);
     describe_state(live, attr);
-    describe_lanes(live, attr);
 }

@@ -37,16 +37,26 @@ static const struct sysfs_entry uverbs[] = {
 static const struct sysfs_entry infiniband[] = {DIRECTORY(DEVICE_EFA, device), END};
 static const struct sysfs_entry infiniband_verbs[] = {DIRECTORY("uverbs0", uverbs), END};
 
+/* A range of addresses, and six more: the function has none. */
+#define NO_RANGE "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+
 static const struct sysfs_entry function[] = {
+    TEXT("class", "0x020000"), /* A network controller, as lspci calls the adapters. */
     VALUE("device", value_part_id),
     LINK("driver", "../../../bus/pci/drivers/efa"),
     TEXT("enable", "1"),
     DIRECTORY("infiniband", infiniband),
     DIRECTORY("infiniband_verbs", infiniband_verbs),
+    TEXT("irq", "0"),
     VALUE("local_cpulist", value_local_cpulist),
     VALUE("local_cpus", value_local_cpus),
     TEXT("numa_node", "-1"),
+    TEXT("resource", NO_RANGE NO_RANGE NO_RANGE NO_RANGE NO_RANGE NO_RANGE
+         "0x0000000000000000 0x0000000000000000 0x0000000000000000"),
+    TEXT("revision", "0x00"),
     LINK("subsystem", "../../../bus/pci"),
+    VALUE("subsystem_device", value_part_id),
+    VALUE("subsystem_vendor", value_vendor_id),
     VALUE("vendor", value_vendor_id),
     END,
 };

@@ -17,7 +17,8 @@
 #include "drivers/live/live.h"
 #include "tools/nonic.h"
 
-#define LIBRARY "libibverbs.so.1"
+#define LIBRARY     "libibverbs.so.1"
+#define LIBRARY_EFA "libefa.so.1"
 
 static void print_help(void)
 {
@@ -156,7 +157,7 @@ bool preload_part(const char *name)
 
 bool preload_library(void)
 {
-    if (!preload_part(LIBRARY)) {
+    if (!preload_part(LIBRARY) || (live_personality() == LIVE_EFA && !preload_part(LIBRARY_EFA))) {
         return false;
     }
     /* gcc's AddressSanitizer refuses to start if its runtime is not the first library of all. The

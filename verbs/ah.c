@@ -9,6 +9,7 @@
 #include "drivers/system/shortage.h"
 #include "kernel/describe.h"
 #include "verbs/checking.h"
+#include "verbs/efa.h"
 #include "verbs/internal.h"
 #include "verbs/strict.h"
 #include "wire/inet.h"
@@ -90,6 +91,12 @@ static void ah_check(const struct verbs_ah *ah)
     CHECK(!all_zero(ah->av.destination.bytes, sizeof(ah->av.destination.bytes)));
 }
 
+/* An EFA device has no local identifiers, and no groups. */
+static int judge_efa_address(const struct ibv_ah_attr *attr)
+{
+    return attr->is_global && !inet_is_multicast(attr->grh.dgid.raw) ? 0 : EINVAL;
+}
+
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     struct verbs_ah *ah = object_make(pd->context, sizeof(*ah));
@@ -98,13 +105,17 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     }
     struct live *live = live_of(pd->context);
     struct ibv_ah_attr found = *attr;
-    int reason = av_find_lid(live, &found);
+    int reason = is_efa() ? judge_efa_address(attr) : av_find_lid(live, &found);
     live_lock(live);
     if (reason == 0) {
         reason = av_from_attr(live, &found, &ah->av);
     }
     if (reason == 0) {
         reason = status_errno(live_resolve_datagrams(live, &ah->av));
+    }
+    if (reason == 0 && is_efa() && !efa_ah_hold(&ah->av.destination, &ah->number)) {
+        live_release(live, &ah->av);
+        reason = ENOMEM;
     }
     if (reason == 0) {
         ah->pd = pd_core(pd);
@@ -131,6 +142,9 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
     INVARIANTS(ah_check(ah_of(ibv)));
     CHECK(ah_of(ibv)->pd->users > 0);
     ah_of(ibv)->pd->users--;
+    if (is_efa()) {
+        efa_ah_let_go(ah_of(ibv)->number);
+    }
     live_release(live, &ah_of(ibv)->av);
     live_unlock(live);
     object_free(ibv->context, ah_of(ibv));

@@ -15,6 +15,7 @@
 #include "drivers/system/system.h"
 #include "kernel/describe.h"
 #include "verbs/checking.h"
+#include "verbs/efa.h"
 #include "verbs/internal.h"
 #include "verbs/odd.h"
 

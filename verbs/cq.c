@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "verbs/checking.h"
+#include "verbs/efa.h"
 #include "verbs/internal.h"
 #include "verbs/odd.h"
 #include "verbs/strict.h"
@@ -89,6 +90,11 @@ static struct verbs_cq *create(struct ibv_context *context, uint32_t entries, vo
     cq->parent = parent;
     cq->sole.promised = has_thread_domain(parent);
     cq_init(&cq->core, entries, ring);
+    if (is_efa() && !efa_note_sources(&cq->core)) {
+        memory_give(parent, ring, &memory, MEMORY_CQ);
+        object_free(context, cq);
+        return fail(ENOMEM);
+    }
     list_init(&cq->core.notify);
     list_init(&cq->core.event_link);
     list_init(&cq->waiting);
@@ -180,6 +186,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     }
     pthread_mutex_destroy(&ibv->mutex);
     pthread_cond_destroy(&ibv->cond);
+    free(cq->core.sources);
     memory_give(cq->parent, cq->ring, &cq->memory, MEMORY_CQ);
     object_free(ibv->context, cq);
     return 0;
@@ -244,19 +251,7 @@ static void explain(const struct completion *completion)
 static void to_wc(const struct completion *completion, struct ibv_wc *wc)
 {
     explain(completion);
-    wc->wr_id = completion->wr_id;
-    wc->status = (enum ibv_wc_status)completion->status;
-    wc->opcode = (enum ibv_wc_opcode)completion->kind;
-    wc->vendor_err = completion->vendor_error;
-    wc->byte_len = completion->bytes;
-    wc->imm_data = completion->immediate;
-    wc->qp_num = completion->qpn;
-    wc->src_qp = completion->source_qpn;
-    wc->wc_flags = completion->flags;
-    wc->pkey_index = completion->pkey_index;
-    wc->slid = 0;
-    wc->sl = completion->service_level;
-    wc->dlid_path_bits = 0;
+    wc_fill(completion, wc);
 }
 
 /* Takes up to `count` completions that are there. */
@@ -610,5 +605,8 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
     ex->read_dlid_path_bits = ex_read_dlid_path_bits;
     ex->read_completion_ts = ex_read_completion_ts;
     ex->read_completion_wallclock_ns = ex_read_completion_wallclock_ns;
+    if (is_efa()) {
+        efa_fill_polls(ex);
+    }
     return ex;
 }

@@ -31,6 +31,11 @@ static void name_device(void)
     snprintf(ibv->ibdev_path, sizeof(ibv->ibdev_path), "%s", personality_shown()->device_folder);
 }
 
+bool device_is_ours(const struct ibv_context *context)
+{
+    return context->device == &device.ibv;
+}
+
 EXPORT struct ibv_device **ibv_get_device_list(int *count)
 {
     if (count != NULL) {

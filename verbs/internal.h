@@ -17,6 +17,7 @@
 #include "kernel/process.h"
 #include "nic/nic.h"
 #include "nic/slots.h"
+#include "verbs/efa_newer.h"
 #include "verbs/newer.h"
 #include "world/world.h"
 
@@ -128,6 +129,7 @@ struct verbs_ah {
     struct ibv_ah ibv;
     struct pd *pd;
     struct nic_av av;
+    uint16_t number; /* EFA: that of its GID (efa_ah.c). */
 };
 
 struct verbs_channel {
@@ -149,6 +151,10 @@ struct verbs_cq {
     struct list waiting; /* In the channel, ... */
     uint32_t events;     /* ... while there are any that the program has not taken. */
     struct completion current;
+    /* EFA: the number and the address of the sender of `current`, and what libefa shows. */
+    uint32_t current_slid;
+    struct gid current_source;
+    struct efa_cq direct;
 };
 
 struct verbs_srq {
@@ -344,6 +350,24 @@ static inline void object_free(struct ibv_context *context, void *object)
     context_release(context);
 }
 
+/* A completion as programs of plain queues see it. */
+static inline void wc_fill(const struct completion *completion, struct ibv_wc *wc)
+{
+    wc->wr_id = completion->wr_id;
+    wc->status = (enum ibv_wc_status)completion->status;
+    wc->opcode = (enum ibv_wc_opcode)completion->kind;
+    wc->vendor_err = completion->vendor_error;
+    wc->byte_len = completion->bytes;
+    wc->imm_data = completion->immediate;
+    wc->qp_num = completion->qpn;
+    wc->src_qp = completion->source_qpn;
+    wc->wc_flags = completion->flags;
+    wc->pkey_index = completion->pkey_index;
+    wc->slid = 0;
+    wc->sl = completion->service_level;
+    wc->dlid_path_bits = 0;
+}
+
 /* event.c: called by the NIC, locked, from any thread. */
 void event_on_async(const struct nic_event *event);
 void event_on_completion(struct cq *cq);
@@ -435,8 +459,14 @@ void post_tell_send(struct live *live, const struct qp *qp, enum work_kind kind,
 int bind_request(struct ibv_mw *mw, const struct ibv_mw_bind_info *info, uint32_t rkey,
                  struct window_bind *bind);
 
-/* efa_refused.c: puts refusals in the places of those slots that an EFA device does not have. */
-void efa_fill_slots(struct verbs_context *verbs);
+/* device.c: the context is of our device. */
+bool device_is_ours(const struct ibv_context *context);
+/* qp.c: an EFA device's queue pairs. `efa`: what the direct calls say besides; NULL: it is made by
+ * a call of verbs. */
+struct ibv_qp *qp_create_direct(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+                                const struct efa_qp_init_attr *efa);
+struct ibv_qp *qp_create_plain(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+                               const struct efa_qp_init_attr *efa);
 
 /* Slots, each in the file of its object. */
 int device_query_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,

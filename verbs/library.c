@@ -11,6 +11,7 @@
 #include "nic/inventory.h"
 #include "verbs/blocks.h"
 #include "verbs/checking.h"
+#include "verbs/efa.h"
 #include "verbs/internal.h"
 #include "verbs/odd.h"
 
@@ -90,7 +91,8 @@ static void add_qp(struct objects_collection *collection, const struct qp *qp)
     if (is_left_over(qp)) {
         return;
     }
-    struct nldev_resource *resource = objects_add(collection, qp_number(qp));
+    struct nldev_resource *resource =
+        objects_add(collection, is_efa() ? efa_qpn_of(qp_number(qp)) : qp_number(qp));
     const enum qp_type type = qp_type_of(qp);
     CHECK((qp_pd(qp) == NULL) == (type == QP_XRC_TARGET));
     qp_query(qp, &attributes);
@@ -164,6 +166,7 @@ static void in_child(void)
     context_in_child();
     cq_in_child();
     dm_in_child();
+    efa_ah_in_child();
     pd_in_child();
     srq_in_child();
 }

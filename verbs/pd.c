@@ -224,8 +224,8 @@ int td_dealloc(struct ibv_td *ibv)
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
                                struct ibv_parent_domain_init_attr *attr)
 {
-    const uint32_t known =
-        IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+    const uint32_t known = (is_efa() ? 0 : IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) |
+                           IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
     if (attr->comp_mask & ~known) {
         return fail(EOPNOTSUPP);
     }

@@ -7,6 +7,7 @@
 
 #include "base/align.h"
 #include "verbs/checking.h"
+#include "verbs/efa.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
 #include "verbs/odd.h"
@@ -185,7 +186,7 @@ void qp_fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, stru
     ibv->send_cq = attr->send_cq;
     ibv->recv_cq = attr->recv_cq;
     ibv->srq = attr->srq;
-    ibv->qp_num = qp_number(qp->core);
+    ibv->qp_num = is_efa() ? efa_qpn_of(qp_number(qp->core)) : qp_number(qp->core);
     ibv->handle = ibv->qp_num;
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     ibv->qp_type = attr->qp_type;
@@ -230,6 +231,9 @@ static struct verbs_qp *create(struct ingredients *from)
 
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
+    if (is_efa()) {
+        return qp_create_plain(pd, attr, NULL);
+    }
     struct ingredients from = {.context = pd->context, .pd = pd, .attr = attr};
     struct verbs_qp *qp = create(&from);
     return qp == NULL ? NULL : &qp->ex.qp_base;
@@ -246,12 +250,8 @@ static int judge_extensions(const struct ibv_qp_init_attr_ex *attr)
     return 0;
 }
 
-struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *create_extended(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-    int reason = judge_extensions(attr);
-    if (reason != 0) {
-        return fail(reason);
-    }
     struct ingredients from = {
         .context = context,
         .pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL,
@@ -267,13 +267,48 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
     if (from.extended) {
         qp->extended = true;
         CHECK(qp->memory.bytes >= sizeof(*qp)); /* It is not cut off behind struct ibv_qp. */
-        reason = qp_ex_init(qp, attr->send_ops_flags, attr->cap.max_send_wr);
+        const int reason = qp_ex_init(qp, attr->send_ops_flags, attr->cap.max_send_wr);
         if (reason != 0) {
             ibv_destroy_qp(&qp->ex.qp_base);
             return fail(reason);
         }
     }
     return &qp->ex.qp_base;
+}
+
+struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+    if (is_efa()) {
+        return qp_create_direct(context, attr, NULL);
+    }
+    const int reason = judge_extensions(attr);
+    return reason != 0 ? fail(reason) : create_extended(context, attr);
+}
+
+struct ibv_qp *qp_create_direct(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+                                const struct efa_qp_init_attr *efa)
+{
+    const int reason = efa_judge_qp(limits_of(context), attr, efa);
+    if (reason != 0) {
+        return fail(reason);
+    }
+    efa_round_capacity(&attr->cap);
+    return create_extended(context, attr);
+}
+
+struct ibv_qp *qp_create_plain(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+                               const struct efa_qp_init_attr *efa)
+{
+    struct ibv_qp_init_attr_ex ex = {0};
+    memcpy(&ex, attr, sizeof(*attr)); /* The extended struct begins with the plain one. */
+    ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+    ex.pd = pd;
+    struct ibv_qp *qp = qp_create_direct(pd->context, &ex, efa);
+    if (qp != NULL) {
+        attr->cap = ex.cap;
+        initialised(&attr->cap, sizeof(attr->cap));
+    }
+    return qp;
 }
 
 EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
@@ -506,7 +541,9 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     if (is_closed(ibv->context)) {
         return EBADF;
     }
-    int reason = mask & IBV_QP_AV ? av_find_lid(live, &found.ah_attr) : 0;
+    int reason = is_efa()           ? efa_judge_modify(attr, (uint32_t)mask)
+                 : mask & IBV_QP_AV ? av_find_lid(live, &found.ah_attr)
+                                    : 0;
     if (reason != 0) {
         return reason;
     }

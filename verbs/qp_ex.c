@@ -8,6 +8,7 @@
 
 #include "drivers/system/poisoned.h"
 #include "verbs/checking.h"
+#include "verbs/efa.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
 #include "verbs/strict.h"
@@ -431,6 +432,21 @@ static int wr_complete_strictly(struct ibv_qp_ex *ex)
     return strict_if_full(complete(ex, true), STRICT_SEND_SLOTS);
 }
 
+/* Programs of an EFA device have other names for queue pairs. */
+static int wr_complete_efa(struct ibv_qp_ex *ex)
+{
+    struct builder *builder = ex_of(ex)->builder;
+    for (uint32_t i = 0; i < builder->count; i++) {
+        struct send_request *request = &builder->drafts[i].request;
+        const int reason = efa_judge_send(&ex->qp_base, request->flags);
+        if (reason != 0) {
+            spoil(builder, reason);
+        }
+        request->destination_qpn = efa_number_of(request->destination_qpn);
+    }
+    return complete(ex, false);
+}
+
 /* Once it is complete, another thread may build. */
 static int wr_complete_checked(struct ibv_qp_ex *ex)
 {
@@ -479,9 +495,10 @@ static void fill_operations(struct ibv_qp_ex *ex)
     ex->wr_set_sge = wr_set_sge;
     ex->wr_set_sge_list = wr_set_sge_list;
     ex->wr_start = wr_start;
-    ex->wr_complete = is_checked() ? wr_complete_checked
-                      : strict     ? wr_complete_strictly
-                                   : wr_complete;
+    ex->wr_complete = is_efa()       ? wr_complete_efa
+                      : is_checked() ? wr_complete_checked
+                      : strict       ? wr_complete_strictly
+                                     : wr_complete;
     ex->wr_abort = wr_abort;
     ex->wr_atomic_write = wr_atomic_write;
     CONTAINER_OF(ex, struct qp_ex_45, ex)->wr_flush = wr_flush;

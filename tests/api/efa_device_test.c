@@ -4,29 +4,14 @@
  *         does not have.
  * Method  Each query in each of its forms, and each call that would make an object of RoCE's.
  */
-#include "tests/api/api.h"
+#include "tests/api/efa_program.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Fails for this reason; the value before the call does not matter. */
-#define assert_refused(call, reason)                                                               \
-    do {                                                                                           \
-        errno = 0;                                                                                 \
-        assert_null(call);                                                                         \
-        assert_int_equal(errno, reason);                                                           \
-    } while (0)
-
-struct efa {
-    struct ibv_context *context;
-    struct ibv_pd *pd;
-    struct ibv_cq *cq;
-};
-
-static int set_up(void **state)
+static void test_name(void **state)
 {
-    struct efa *efa = calloc(1, sizeof(*efa));
+    (void)state;
     int count;
     struct ibv_device **list = ibv_get_device_list(&count);
     assert_int_equal(count, 1);
@@ -35,23 +20,7 @@ static int set_up(void **state)
     assert_int_equal(list[0]->transport_type, IBV_TRANSPORT_UNSPECIFIED);
     assert_string_equal(list[0]->ibdev_path, "/sys/class/infiniband/rdmap0s31");
     assert_int_equal(ibv_get_device_guid(list[0]), 0);
-    efa->context = ibv_open_device(list[0]);
     ibv_free_device_list(list);
-    assert_non_null(efa->context);
-    efa->pd = ibv_alloc_pd(efa->context);
-    efa->cq = ibv_create_cq(efa->context, 16, NULL, NULL, 0);
-    *state = efa;
-    return efa->pd == NULL || efa->cq == NULL;
-}
-
-static int tear_down(void **state)
-{
-    struct efa *efa = *state;
-    assert_int_equal(ibv_destroy_cq(efa->cq), 0);
-    assert_int_equal(ibv_dealloc_pd(efa->pd), 0);
-    assert_int_equal(ibv_close_device(efa->context), 0);
-    free(efa);
-    return 0;
 }
 
 /* -- Queries ------------------------------------------------------------------------------------*/
@@ -105,6 +74,9 @@ static void test_port(void **state)
     assert_int_equal(port.lid, 0);
     assert_int_equal(port.lmc, 1);
     assert_int_equal(port.max_vl_num, 1);
+    assert_int_equal(port.active_width, 2);  /* Four lanes, ... */
+    assert_int_equal(port.active_speed, 32); /* ... of EDR. */
+    assert_int_equal(port.max_msg_sz, 4096);
     assert_int_equal(port.link_layer, IBV_LINK_LAYER_UNSPECIFIED);
     assert_int_equal(port.flags, 0);
     assert_int_equal(ibv_query_port(efa->context, 2, &port), EINVAL);
@@ -175,6 +147,9 @@ static void test_objects_refused(void **state)
     assert_int_equal(ibv_resize_cq(efa->cq, 32), EOPNOTSUPP);
     assert_int_equal(ibv_query_rt_values_ex(efa->context, &values), EOPNOTSUPP);
     assert_int_equal(ibv_advise_mr(efa->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EOPNOTSUPP);
+    struct ibv_parent_domain_init_attr domain = {
+        .pd = efa->pd, .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS};
+    assert_refused(ibv_alloc_parent_domain(efa->context, &domain), EOPNOTSUPP);
     struct ibv_cq_init_attr_ex cq = {.cqe = 1, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
     assert_refused(ibv_create_cq_ex(efa->context, &cq), EOPNOTSUPP);
 }
@@ -219,6 +194,7 @@ static void test_multicast_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_name),
         cmocka_unit_test(test_device),
         cmocka_unit_test(test_port),
         cmocka_unit_test(test_gids),
@@ -227,5 +203,5 @@ int main(void)
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_multicast_refused),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, efa_open, efa_close);
 }

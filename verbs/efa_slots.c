@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * efa_refused - the slots of a context that an EFA device does not have: shared receive queues,
- * XRC, memory windows, device memory, on-demand paging, clocks. The calls that make an object fail,
+ * efa_slots - the slots of a context that an EFA device does not have: shared receive queues,
+ * XRC, memory windows, device memory, on-demand paging, clocks; and those that it has in a way of
+ * its own. The calls that make an object fail,
  * so those that take one never get one. Calls by symbol are refused where they are.
  */
-#include "verbs/internal.h"
+#include "verbs/efa.h"
 
 #define REFUSE_POINTER(type, name, ...)                                                            \
     static type *name(__VA_ARGS__)                                                                 \
@@ -42,4 +43,8 @@ void efa_fill_slots(struct verbs_context *verbs)
     verbs->context.ops.alloc_mw = no_mw;
     verbs->advise_mr = no_advice;
     verbs->query_rt_values = no_clock;
+    verbs->context.ops.post_send = efa_post_send;
+    verbs->context.ops.post_recv = efa_post_recv;
+    verbs->context.ops.poll_cq = efa_poll_cq;
+    verbs->context.ops.req_notify_cq = efa_request_notify;
 }
