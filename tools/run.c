@@ -268,18 +268,12 @@ static bool judge_settings(bool checked)
 
 int command_run(int argc, char **argv)
 {
-    struct setting settings[] = {{'n', "NONIC_NIC", NULL},
-                                 {'w', "NONIC_WIRE", NULL},
-                                 {'t', "NONIC_TRANSPORT", NULL},
-                                 {'d', "NONIC_DEVICE", NULL},
-                                 {'p', "NONIC_PATHS", NULL},
-                                 {'f', "NONIC_FAULT", NULL},
-                                 {'c', "NONIC_CAPTURE", NULL},
-                                 {'S', "NONIC_STRICT", NULL},
-                                 {'o', "NONIC_ODD", NULL},
-                                 {'m', "NONIC_MAP_MEMORY", NULL},
-                                 {'s', "NONIC_STATS", NULL},
-                                 {0, NULL, NULL}};
+    struct setting settings[] = {{'n', "NONIC_NIC", NULL},       {'w', "NONIC_WIRE", NULL},
+                                 {'t', "NONIC_TRANSPORT", NULL}, {'d', "NONIC_DEVICE", NULL},
+                                 {'p', "NONIC_PATHS", NULL},     {'f', "NONIC_FAULT", NULL},
+                                 {'c', "NONIC_CAPTURE", NULL},   {'S', "NONIC_STRICT", NULL},
+                                 {'o', "NONIC_ODD", NULL},       {'m', "NONIC_MAP_MEMORY", NULL},
+                                 {'s', "NONIC_STATS", NULL},     {0, NULL, NULL}};
     const char *check = NULL, *odd = NULL; /* The latter: with a seed that was drawn. */
     int option;
     while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
