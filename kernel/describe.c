@@ -83,12 +83,6 @@ void device_describe(struct live *live, struct ibv_device_attr *attr)
 
 /* -- Ports --------------------------------------------------------------------------------------*/
 
-uint32_t gids_describe(const struct live *live)
-{
-    const uint32_t count = live_gid_count(live), entries = personality_shown()->gid_entries;
-    return count < entries ? count : entries;
-}
-
 enum {
     LANES_4 = 2,
     LANES_8 = 4,

@@ -15,9 +15,7 @@
 
 #include <infiniband/verbs.h>
 
-/* The names of the devices, and what else their files say as well (personality.h). */
-#define DEVICE_ROCE   "nonic0"
-#define DEVICE_EFA    "rdmap0s31"
+/* Values that files of a device have as well as its row of personality.h. */
 #define HARDWARE_ROCE 1
 #define FIRMWARE_EFA  "0.0.0.0"
 
@@ -25,8 +23,6 @@ struct live;
 
 /* The GUID of the device, in host byte order. */
 uint64_t guid_describe(const struct live *live);
-/* The entries of the GID table that have an address, or had one: at most those of the table. */
-uint32_t gids_describe(const struct live *live);
 void device_describe(struct live *live, struct ibv_device_attr *attr);
 void port_describe(struct live *live, struct ibv_port_attr *attr);
 

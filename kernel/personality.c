@@ -33,8 +33,8 @@ enum {
 _Static_assert(GIDS_ROCE >= LIVE_GIDS_MAX, "every address has an entry");
 
 static const struct personality personalities[] = {
-    [LIVE_ROCE] = {.device_name = DEVICE_ROCE,
-                   .device_folder = "/sys/class/infiniband/" DEVICE_ROCE,
+    [LIVE_ROCE] = {.device_name = LIVE_DEVICE_ROCE,
+                   .device_folder = "/sys/class/infiniband/" LIVE_DEVICE_ROCE,
                    .firmware = NONIC_VERSION,
                    .protocol = "roce",
                    .vendor_id = VENDOR_NOBODY,
@@ -49,8 +49,8 @@ static const struct personality personalities[] = {
                    .has_guid = true,
                    .has_interfaces = true,
                    .has_cm_device = true},
-    [LIVE_EFA] = {.device_name = DEVICE_EFA,
-                  .device_folder = "/sys/class/infiniband/" DEVICE_EFA,
+    [LIVE_EFA] = {.device_name = LIVE_DEVICE_EFA,
+                  .device_folder = "/sys/class/infiniband/" LIVE_DEVICE_EFA,
                   .firmware = FIRMWARE_EFA,
                   .vendor_id = VENDOR_AMAZON,
                   .vendor_part_id = PART_EFA,

@@ -26,7 +26,7 @@ static const struct sysfs_entry device[] = {
     TEXT("fw_ver", NONIC_VERSION),
     TEXT("hca_type", "nonic"),
     TEXT("hw_rev", STRING(HARDWARE_ROCE)),
-    TEXT("node_desc", DEVICE_ROCE),
+    TEXT("node_desc", LIVE_DEVICE_ROCE),
     VALUE("node_guid", value_guid),
     TEXT("node_type", "1: CA"),
     DIRECTORY("ports", sysfs_ports),
@@ -38,8 +38,8 @@ static const struct sysfs_entry device[] = {
 static const struct sysfs_entry uverbs[] = {
     TEXT("abi_version", STRING(UVERBS_ABI)),
     TEXT("dev", UVERBS_NUMBER),
-    TEXT("ibdev", DEVICE_ROCE),
-    LINK("device", "../../infiniband/" DEVICE_ROCE "/device"),
+    TEXT("ibdev", LIVE_DEVICE_ROCE),
+    LINK("device", "../../infiniband/" LIVE_DEVICE_ROCE "/device"),
     LINK("subsystem", "../../../../class/infiniband_verbs"),
     END,
 };
@@ -53,7 +53,7 @@ static const struct sysfs_entry rdma_cm[] = {
 
 /* -- /sys/devices/virtual and /sys/class --------------------------------------------------------*/
 
-static const struct sysfs_entry virtual_infiniband[] = {DIRECTORY(DEVICE_ROCE, device), END};
+static const struct sysfs_entry virtual_infiniband[] = {DIRECTORY(LIVE_DEVICE_ROCE, device), END};
 static const struct sysfs_entry virtual_verbs[] = {DIRECTORY("uverbs0", uverbs), END};
 static const struct sysfs_entry virtual_misc[] = {DIRECTORY("rdma_cm", rdma_cm), END};
 static const struct sysfs_entry virtual_devices[] = {
@@ -65,7 +65,7 @@ static const struct sysfs_entry virtual_devices[] = {
 static const struct sysfs_entry devices[] = {SHARED("virtual", virtual_devices), END};
 
 static const struct sysfs_entry class_infiniband[] = {
-    LINK(DEVICE_ROCE, "../../devices/virtual/infiniband/" DEVICE_ROCE), END};
+    LINK(LIVE_DEVICE_ROCE, "../../devices/virtual/infiniband/" LIVE_DEVICE_ROCE), END};
 static const struct sysfs_entry class_verbs[] = {
     TEXT("abi_version", "6"), LINK("uverbs0", "../../devices/virtual/infiniband_verbs/uverbs0"),
     END};

@@ -10,6 +10,7 @@
 
 #include "kernel/describe.h"
 #include "kernel/sysfs_values.h"
+#include "world/world.h"
 
 #define DIRECTORY(called, of)                                                                      \
     {                                                                                              \

@@ -16,7 +16,7 @@
 static const struct sysfs_entry device[] = {
     LINK("device", "../../../" FUNCTION),
     TEXT("fw_ver", FIRMWARE_EFA),
-    TEXT("node_desc", DEVICE_EFA),
+    TEXT("node_desc", LIVE_DEVICE_EFA),
     VALUE("node_guid", value_guid),
     TEXT("node_type", "7: unspecified"),
     DIRECTORY("ports", sysfs_ports),
@@ -29,12 +29,12 @@ static const struct sysfs_entry uverbs[] = {
     TEXT("abi_version", STRING(UVERBS_ABI)),
     TEXT("dev", UVERBS_NUMBER),
     LINK("device", "../../../" FUNCTION),
-    TEXT("ibdev", DEVICE_EFA),
+    TEXT("ibdev", LIVE_DEVICE_EFA),
     LINK("subsystem", "../../../../../class/infiniband_verbs"),
     END,
 };
 
-static const struct sysfs_entry infiniband[] = {DIRECTORY(DEVICE_EFA, device), END};
+static const struct sysfs_entry infiniband[] = {DIRECTORY(LIVE_DEVICE_EFA, device), END};
 static const struct sysfs_entry infiniband_verbs[] = {DIRECTORY("uverbs0", uverbs), END};
 
 /* A range of addresses, and six more: the function has none. */
@@ -76,7 +76,7 @@ static const struct sysfs_entry buses[] = {SHARED("pci", pci), END};
 /* -- /sys/class ---------------------------------------------------------------------------------*/
 
 static const struct sysfs_entry class_infiniband[] = {
-    LINK(DEVICE_EFA, DEVICES "/infiniband/" DEVICE_EFA), END};
+    LINK(LIVE_DEVICE_EFA, DEVICES "/infiniband/" LIVE_DEVICE_EFA), END};
 static const struct sysfs_entry class_verbs[] = {
     TEXT("abi_version", "6"), LINK("uverbs0", DEVICES "/infiniband_verbs/uverbs0"), END};
 static const struct sysfs_entry classes[] = {

@@ -84,22 +84,16 @@ static const char *port_text(const struct live *live)
     return "down: the interface is switched off";
 }
 
-/* As kernel/personality.h has it for programs. */
 static const char *device_name(void)
 {
-    return live_personality() == LIVE_EFA ? "rdmap0s31" : "nonic0";
-}
-
-static uint32_t gid_count(const struct live *live)
-{
-    return live_personality() == LIVE_EFA ? 1 : live_gid_count(live);
+    return live_personality() == LIVE_EFA ? LIVE_DEVICE_EFA : LIVE_DEVICE_ROCE;
 }
 
 static json_t *describe(struct live *live)
 {
     const struct nic_limits *limits = nic_limits(live_nic(live));
     json_t *gids = json_array();
-    for (uint32_t i = 0; i < gid_count(live); i++) {
+    for (uint32_t i = 0; i < live_gid_count(live); i++) {
         char text[INET6_ADDRSTRLEN];
         gid_text(live, i, text, sizeof(text));
         json_array_append_new(gids, json_string(text));
@@ -154,7 +148,7 @@ static void print_text(struct live *live)
            device_name(),
            live_personality() == LIVE_EFA ? "an Elastic Fabric Adapter (EFA)" : "RoCE v2",
            live_device_text(live), port_text(live));
-    for (uint32_t i = 0; i < gid_count(live); i++) {
+    for (uint32_t i = 0; i < live_gid_count(live); i++) {
         char text[INET6_ADDRSTRLEN];
         gid_text(live, i, text, sizeof(text));
         printf("GID %-2u      %s%s\n", i, text, gid_remark(live, i));

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "drivers/system/shortage.h"
-#include "kernel/describe.h"
 #include "verbs/checking.h"
 #include "verbs/efa.h"
 #include "verbs/internal.h"
@@ -50,7 +49,7 @@ int av_from_attr(struct live *live, const struct ibv_ah_attr *attr, struct nic_a
 {
     /* On Ethernet every address is global: there is nothing but the GID to go by. */
     const uint8_t index = attr->grh.sgid_index;
-    if (!attr->is_global || attr->port_num != 1 || index >= gids_describe(live) ||
+    if (!attr->is_global || attr->port_num != 1 || index >= live_gid_count(live) ||
         live_gid_is_gone(live, index) || all_zero(attr->grh.dgid.raw, 16)) {
         return EINVAL;
     }
@@ -176,7 +175,7 @@ static void map_ipv4(union ibv_gid *gid, const uint8_t *address)
 
 static int index_of(struct live *live, const union ibv_gid *gid)
 {
-    for (uint32_t i = 0; i < gids_describe(live); i++) {
+    for (uint32_t i = 0; i < live_gid_count(live); i++) {
         const struct gid own = live_own_gid(live, i);
         if (memcmp(own.bytes, gid->raw, sizeof(gid->raw)) == 0) {
             CHECK(i < LIVE_GIDS_MAX);

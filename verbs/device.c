@@ -270,7 +270,7 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
         return -EINVAL;
     }
     live_port_refresh(live);
-    for (uint32_t i = 0; i < gids_describe(live); i++) {
+    for (uint32_t i = 0; i < live_gid_count(live); i++) {
         if (!live_gid(live, i, &found)) {
             continue;
         }

@@ -3,11 +3,11 @@
  * efa_post - requests to an EFA device. Its library judges more than others do: the states, flags
  * and opcodes below, each by its errno; states are those that the program set.
  */
+#include "drivers/system/poisoned.h"
 #include "verbs/efa.h"
 
 /* A receive has no more in an SGE, whatever it says: a descriptor has 16 bits for it. */
 #define RECEIVE_SGE_BYTES_MAX UINT16_MAX
-#define RECEIVE_SGES_MAX      2
 
 /* -- Sends --------------------------------------------------------------------------------------*/
 
@@ -37,8 +37,10 @@ static int post_one(struct ibv_qp *ibv, const struct ibv_send_wr *wr)
         return reason;
     }
     request.destination_qpn = efa_number_of(request.destination_qpn);
-    post_tell_send(live_of(ibv->context), core, request.kind, request.flags & WORK_INLINE,
-                   request.sges, request.sge_count);
+    if (memory_is_watched()) {
+        post_tell_send(live_of(ibv->context), core, request.kind, request.flags & WORK_INLINE,
+                       request.sges, request.sge_count);
+    }
     return status_errno(qp_post_send(core, &request));
 }
 
@@ -65,10 +67,10 @@ int efa_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr
 
 static int post_one_receive(struct ibv_qp *ibv, const struct ibv_recv_wr *wr)
 {
-    struct ibv_sge sges[RECEIVE_SGES_MAX];
+    struct ibv_sge sges[NIC_SGE_MAX];
     struct ibv_recv_wr one = {.wr_id = wr->wr_id, .sg_list = sges, .num_sge = wr->num_sge}, *bad;
     if (ibv->state == IBV_QPS_RESET || ibv->state == IBV_QPS_ERR || wr->num_sge < 0 ||
-        wr->num_sge > RECEIVE_SGES_MAX) {
+        wr->num_sge > NIC_SGE_MAX) {
         return EINVAL;
     }
     for (int i = 0; i < wr->num_sge; i++) {

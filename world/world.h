@@ -37,6 +37,10 @@ enum live_personality {
     LIVE_EFA,
 };
 
+/* The name of each one's device. */
+#define LIVE_DEVICE_ROCE "nonic0"
+#define LIVE_DEVICE_EFA  "rdmap0s31"
+
 /* The one that the environment names, from the first call on; nothing is made. LIVE_ROCE also where
  * it names none that exists: then no NIC can be claimed. */
 enum live_personality live_personality(void);
@@ -136,7 +140,7 @@ struct live_gid {
 #define LIVE_GIDS_MAX 16
 
 /* Entries of the GID table, some of which may be empty: those whose address is gone. Each address
- * keeps its entry, so that it has the same index when it comes back. */
+ * keeps its entry, so that it has the same index when it comes back. EFA has the first alone. */
 uint32_t live_gid_count(const struct live *live);
 /* False: the entry is empty, or there is none. */
 MUST_USE bool live_gid(const struct live *live, uint32_t index, struct live_gid *gid);

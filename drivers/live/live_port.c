@@ -69,7 +69,7 @@ static void publish(struct live *live)
 
 uint32_t live_gid_count(const struct live *live)
 {
-    return live->addresses.count + live->port.name_count;
+    return live->config.nic == LIVE_EFA ? 1 : live->addresses.count + live->port.name_count;
 }
 
 /* The index of the address that an entry of the GID table is, or has a name of. */
