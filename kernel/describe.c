@@ -152,13 +152,13 @@ static void describe_state(const struct live *live, struct ibv_port_attr *attr)
     attr->state = IBV_PORT_DOWN;
 }
 
-/* As the driver says of every adapter, but for the messages: those are one packet each, since there
- * are no others than datagrams yet. */
-static void describe_efa_port(struct ibv_port_attr *attr)
+/* As the driver says of every adapter; the longest message is that of SRD, if it is there. */
+static void describe_efa_port(struct live *live, struct ibv_port_attr *attr)
 {
     attr->active_width = LANES_4;
     attr->active_speed = EDR;
-    attr->max_msg_sz = path_mtu_bytes((enum path_mtu)attr->active_mtu);
+    attr->max_msg_sz = live_has_srd(live) ? nic_limits(live_nic(live))->srd.send_bytes
+                                          : path_mtu_bytes((enum path_mtu)attr->active_mtu);
     attr->lmc = 1;
 }
 
@@ -184,7 +184,7 @@ void port_describe(struct live *live, struct ibv_port_attr *attr)
     };
     switch (live_personality()) {
     case LIVE_ROCE: describe_roce_port(live, attr); break;
-    case LIVE_EFA: describe_efa_port(attr); break;
+    case LIVE_EFA: describe_efa_port(live, attr); break;
     }
     CHECK(live_gid_count(live) <= LIVE_GIDS_MAX);
     describe_state(live, attr);

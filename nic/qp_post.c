@@ -92,6 +92,9 @@ static void copy_details(const struct qp *qp, struct work *work, const struct se
         struct nic_av *av =
             (struct nic_av *)(void *)((uint8_t *)work + qp->sends.slot_bytes - sizeof(*av));
         *av = *request->av;
+        if (qp->type == QP_SRD) {
+            av->link = NULL; /* The handle may go before the carrier: the world finds it anew. */
+        }
         work->datagram.av = av;
         work->datagram.qpn = request->destination_qpn & ROCE_24_BITS;
         work->datagram.qkey = request->destination_qkey;

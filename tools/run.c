@@ -29,7 +29,7 @@ static void print_help(void)
         "one another on this machine; UD multicast groups are those of IP.\n\n"
         "  --nic roce|efa         the NIC that the program sees: one of RoCE, or an Elastic "
         "Fabric\n"
-        "                         Adapter (EFA) with datagrams (docs/efa.md). Default: roce\n"
+        "                         Adapter (EFA) with SRD and UD (docs/efa.md). Default: roce\n"
         "  --wire auto|udp|shm    how packets travel: shared memory to other nonic programs of\n"
         "                         this machine and user and UDP to the rest (auto), UDP only, or\n"
         "                         shared memory only. Default: auto\n"

@@ -96,6 +96,22 @@ static int judge_efa_address(const struct ibv_ah_attr *attr)
     return attr->is_global && !inet_is_multicast(attr->grh.dgid.raw) ? 0 : EINVAL;
 }
 
+/* (locked) False: there are too many hosts, or there is no memory. A sender is known by its number
+ * where the program has a handle to it, and each context by itself. */
+static bool hold_host(struct live *live, struct ibv_context *context, struct verbs_ah *ah)
+{
+    uint32_t **handles = &context_of(context)->handles;
+    if (*handles == NULL) {
+        *handles = calloc(SRD_HOSTS_MAX, sizeof(**handles));
+    }
+    if (*handles == NULL ||
+        srd_hold_host(live_nic(live), &ah->av.destination, &ah->host) != STATUS_OK) {
+        return false;
+    }
+    (*handles)[ah->host]++;
+    return true;
+}
+
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     struct verbs_ah *ah = object_make(pd->context, sizeof(*ah));
@@ -112,7 +128,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     if (reason == 0) {
         reason = status_errno(live_resolve_datagrams(live, &ah->av));
     }
-    if (reason == 0 && is_efa() && !efa_ah_hold(&ah->av.destination, &ah->number)) {
+    if (reason == 0 && is_efa() && !hold_host(live, pd->context, ah)) {
         live_release(live, &ah->av);
         reason = ENOMEM;
     }
@@ -142,7 +158,8 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
     CHECK(ah_of(ibv)->pd->users > 0);
     ah_of(ibv)->pd->users--;
     if (is_efa()) {
-        efa_ah_let_go(ah_of(ibv)->number);
+        context_of(ibv->context)->handles[ah_of(ibv)->host]--;
+        srd_let_host_go(live_nic(live), ah_of(ibv)->host);
     }
     live_release(live, &ah_of(ibv)->av);
     live_unlock(live);

@@ -178,6 +178,7 @@ void context_free(struct context *context)
     pthread_mutex_unlock(&contexts.mutex);
     pthread_mutex_destroy(&context->verbs.context.mutex);
     pthread_mutex_destroy(&context->mutex);
+    free(context->handles);
     free(context);
 }
 

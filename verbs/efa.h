@@ -13,7 +13,6 @@
 #ifndef VERBS_EFA_H
 #define VERBS_EFA_H
 
-#include "verbs/efa_ah.h"
 #include "verbs/efa_newer.h"
 #include "verbs/internal.h"
 
@@ -31,12 +30,26 @@ static inline uint32_t efa_qpn_of(uint32_t number)
     return (number >> 8 & 0xff00) | (number & 0xff);
 }
 
+/* -- Address handles ----------------------------------------------------------------------------*/
+
+/* The number (ahn) that stands for none. */
+#define EFA_AH_NONE 0xffffu
+
 /* -- efa_qp.c: queue pairs ----------------------------------------------------------------------*/
 
 /* A queue pair that is to be made, by a call of verbs (NULL) or by a direct one. */
 int efa_judge_qp(const struct nic_limits *limits, const struct ibv_qp_init_attr_ex *attr,
                  const struct efa_qp_init_attr *efa);
 void efa_round_capacity(struct ibv_qp_cap *cap);
+/* A queue pair is there, and goes. A slot of its send queue is taken until the completion is
+ * polled. */
+void efa_qp_made(struct verbs_qp *qp);
+void efa_qp_gone(struct verbs_qp *qp);
+/* Takes `count` slots. False: fewer are free. */
+MUST_USE bool efa_take_slots(struct verbs_qp *qp, uint32_t count);
+void efa_give_slots(struct verbs_qp *qp, uint32_t count);
+/* (locked) The completion of a send of the queue pair that programs call `qpn` was polled. */
+void efa_send_polled(uint32_t qpn);
 /* The receives of so many SGEs that a queue has room for. */
 uint32_t efa_receives_max(const struct nic_limits *limits, uint32_t sges);
 /* Has the device all attributes of this mask? Their values, and when they may be set, are judged as
@@ -58,8 +71,8 @@ int efa_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int efa_request_notify(struct ibv_cq *cq, int solicited_only);
 /* The functions of an extended queue that differ. */
 void efa_fill_polls(struct ibv_cq_ex *ex);
-/* Programs may ask it for the GIDs of senders that they have no address handle to. */
-void efa_offer_sgid(struct ibv_cq_ex *ex);
+/* Programs may ask it for what they asked for when they made it: EFA_WC_WITH_... */
+void efa_offer(struct ibv_cq_ex *ex, uint64_t wc_flags);
 
 /* -- efa_slots.c ------------------------------------------------------------------------------*/
 

@@ -36,19 +36,58 @@ static enum efa_status status_of(const struct completion *completion)
     }
 }
 
+/* (locked) The number of a host to which the context has an address handle. */
+static uint32_t known(const struct verbs_cq *cq, uint16_t host)
+{
+    const uint32_t *handles = context_of(cq->ex.context)->handles;
+    return handles != NULL && handles[host] > 0 ? host : EFA_AH_NONE;
+}
+
+/* (locked) The same by its GID, whose number stays while there is a handle. */
+static uint32_t number_of(const struct verbs_cq *cq, struct nic *nic, const struct gid *gid)
+{
+    uint16_t host;
+    if (srd_hold_host(nic, gid, &host) != STATUS_OK) {
+        return EFA_AH_NONE;
+    }
+    srd_let_host_go(nic, host);
+    return known(cq, host);
+}
+
+/* (locked) The sender of a receive, and its address. */
+static uint32_t sender_of(const struct verbs_cq *cq, uint32_t ahead, struct gid *source)
+{
+    const struct completion *completion = cq_peek(&cq->core, ahead);
+    struct nic *nic = live_nic(live_of(cq->ex.context));
+    if (!completion_is_receive(completion) || completion->status != COMPLETION_SUCCESS) {
+        return 0;
+    }
+    if (completion->flags & COMPLETION_HAS_GRH) { /* UD. */
+        *source = *cq_peek_source(&cq->core, ahead);
+        return number_of(cq, nic, source);
+    }
+    *source = *srd_host_gid(nic, completion->host);
+    return known(cq, completion->host);
+}
+
 /* (locked) The `ahead`th completion that waits, as a program sees it. */
-static struct completion shown(const struct verbs_cq *cq, uint32_t ahead, uint32_t *slid)
+static struct completion shown(const struct verbs_cq *cq, uint32_t ahead)
 {
     struct completion completion = *cq_peek(&cq->core, ahead);
     const bool receive = completion_is_receive(&completion);
-    const bool came = receive && completion.status == COMPLETION_SUCCESS;
     completion.qpn = efa_qpn_of(completion.qpn);
     completion.source_qpn = efa_qpn_of(completion.source_qpn);
     completion.bytes = receive ? completion.bytes : 0;
     completion.flags &= COMPLETION_HAS_IMMEDIATE;
     completion.service_level = 0;
-    completion.vendor_error = (uint8_t)status_of(&completion);
-    *slid = came ? efa_ah_number(cq_peek_source(&cq->core, ahead)) : 0;
+    completion.pkey_index = 0;
+    completion.kind = completion.kind == COMPLETION_READ ? COMPLETION_SEND : completion.kind;
+    if (!receive) {
+        efa_send_polled(completion.qpn);
+    }
+    if (completion.vendor_error == 0) { /* SRD has said it. */
+        completion.vendor_error = (uint8_t)status_of(&completion);
+    }
     return completion;
 }
 
@@ -60,10 +99,10 @@ static int take(struct verbs_cq *cq, struct ibv_wc *wc, int count)
     const uint32_t waiting = cq_count(&cq->core);
     const uint32_t taken = (uint32_t)count < waiting ? (uint32_t)count : waiting;
     for (uint32_t i = 0; i < taken; i++) {
-        uint32_t slid;
-        const struct completion completion = shown(cq, i, &slid);
+        struct gid source;
+        const struct completion completion = shown(cq, i);
         wc_fill(&completion, &wc[i]);
-        wc[i].slid = (uint16_t)slid;
+        wc[i].slid = (uint16_t)sender_of(cq, i, &source);
     }
     cq_drop(&cq->core, taken);
     return (int)taken;
@@ -115,8 +154,9 @@ static bool take_current(struct verbs_cq *cq)
     if (cq_count(&cq->core) == 0) {
         return false;
     }
-    cq->current = shown(cq, 0, &cq->current_slid);
-    cq->current_source = *cq_peek_source(&cq->core, 0);
+    cq->current_unsolicited = cq_peek(&cq->core, 0)->flags & COMPLETION_UNSOLICITED;
+    cq->current_slid = sender_of(cq, 0, &cq->current_source);
+    cq->current = shown(cq, 0);
     cq_drop(&cq->core, 1);
     cq->ex.status = (enum ibv_wc_status)cq->current.status;
     cq->ex.wr_id = cq->current.wr_id;
@@ -169,9 +209,17 @@ static int read_sgid(struct efadv_cq *direct, union ibv_gid *gid)
     return 0;
 }
 
-void efa_offer_sgid(struct ibv_cq_ex *ex)
+static bool is_unsolicited(struct efadv_cq *direct)
 {
-    ex_of(ex)->direct.wc_read_sgid = read_sgid;
+    return CONTAINER_OF((struct efa_cq *)(void *)direct, struct verbs_cq, direct)
+        ->current_unsolicited;
+}
+
+void efa_offer(struct ibv_cq_ex *ex, uint64_t wc_flags)
+{
+    struct efa_cq *direct = &ex_of(ex)->direct;
+    direct->wc_read_sgid = wc_flags & EFA_WC_WITH_SGID ? read_sgid : NULL;
+    direct->wc_is_unsolicited = wc_flags & EFA_WC_WITH_IS_UNSOLICITED ? is_unsolicited : NULL;
 }
 
 void efa_fill_polls(struct ibv_cq_ex *ex)

@@ -16,7 +16,9 @@
 #define HAS(type, field, inlen)                                                                    \
     ((inlen) >= offsetof(struct type, field) + sizeof(((struct type *)NULL)->field))
 
-#define CAPS ((uint32_t)EFA_CAPS_CQ_WITH_SGID)
+#define CAPS_SRD                                                                                   \
+    ((uint32_t)(EFA_CAPS_RDMA_READ | EFA_CAPS_RDMA_WRITE | EFA_CAPS_UNSOLICITED_WRITE_RECV |       \
+                EFA_CAPS_RNR_RETRY))
 
 /* Bytes of an entry of the send queue, plain and with more inline data; the queue has room for as
  * many plain ones as the device has sends. */
@@ -53,6 +55,16 @@ static void give(void *to, uint32_t inlen, const void *known, size_t known_bytes
 
 /* -- Queries ------------------------------------------------------------------------------------*/
 
+/* RDMA is told of where there is room for its longest request. */
+static uint32_t caps_of(struct ibv_context *context, uint32_t inlen)
+{
+    uint32_t caps = EFA_CAPS_CQ_WITH_SGID | (live_has_srd(live_of(context)) ? CAPS_SRD : 0);
+    if (!HAS(efa_device_attr, max_rdma_size, inlen)) {
+        caps &= ~(uint32_t)(EFA_CAPS_RDMA_READ | EFA_CAPS_RDMA_WRITE);
+    }
+    return HAS(efa_device_attr, device_caps, inlen) ? caps : 0;
+}
+
 static int query_device(struct ibv_context *context, struct efadv_device_attr *attr, uint32_t inlen)
 {
     if (!is_ours(context)) {
@@ -69,7 +81,8 @@ static int query_device(struct ibv_context *context, struct efadv_device_attr *a
         .max_rq_sge = (uint16_t)limits->sges,
         .inline_buf_size = (uint16_t)limits->inline_bytes,
         .inline_buf_size_ex = (uint16_t)limits->inline_bytes,
-        .device_caps = HAS(efa_device_attr, device_caps, inlen) ? CAPS : 0,
+        .device_caps = caps_of(context, inlen),
+        .max_rdma_size = live_has_srd(live_of(context)) ? SRD_RDMA_BYTES_MAX : 0,
     };
     give(attr, inlen, &known, sizeof(known));
     return 0;
@@ -83,7 +96,7 @@ static int query_ah(struct ibv_ah *ah, struct efadv_ah_attr *attr, uint32_t inle
     if (!HAS(efa_ah_attr, ahn, inlen)) {
         return EINVAL;
     }
-    const struct efa_ah_attr known = {.ahn = ah_of(ah)->number};
+    const struct efa_ah_attr known = {.ahn = ah_of(ah)->host};
     give(attr, inlen, &known, sizeof(known));
     return 0;
 }
@@ -152,12 +165,13 @@ static struct ibv_cq_ex *create_cq(struct ibv_context *context, struct ibv_cq_in
         !copy_known(&efa, sizeof(efa), programs, inlen) || efa.comp_mask != 0) {
         return fail(EINVAL);
     }
-    if ((efa.wc_flags & ~(uint64_t)EFA_WC_WITH_SGID) != 0 || efa.flags != 0) {
+    if ((efa.wc_flags & ~(uint64_t)(EFA_WC_WITH_SGID | EFA_WC_WITH_IS_UNSOLICITED)) != 0 ||
+        efa.flags != 0) {
         return fail(EOPNOTSUPP);
     }
     struct ibv_cq_ex *cq = cq_create_ex(context, attr);
-    if (cq != NULL && (efa.wc_flags & EFA_WC_WITH_SGID)) {
-        efa_offer_sgid(cq);
+    if (cq != NULL) {
+        efa_offer(cq, efa.wc_flags);
     }
     return cq;
 }

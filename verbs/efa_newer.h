@@ -55,6 +55,11 @@ struct efa_qp_init_attr {
 };
 
 enum {
+    EFA_QP_UNSOLICITED_WRITE_RECV = 1 << 0,
+    EFA_QP_INLINE_WRITE = 1 << 1,
+};
+
+enum {
     EFA_WR_WITH_HINTS = 1 << 0,
 };
 
@@ -73,6 +78,7 @@ struct efa_cq_init_attr {
 
 enum {
     EFA_WC_WITH_SGID = 1 << 0,
+    EFA_WC_WITH_IS_UNSOLICITED = 1 << 1,
 };
 
 struct efa_sq_depth_attr {

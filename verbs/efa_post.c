@@ -25,23 +25,37 @@ int efa_judge_send(const struct ibv_qp *qp, uint32_t flags)
 static int post_one(struct ibv_qp *ibv, const struct ibv_send_wr *wr)
 {
     struct qp *core = qp_of(ibv)->core;
-    struct send_request request = {0};
+    struct send_request request;
     int reason = efa_judge_send(ibv, wr->send_flags);
     if (reason == 0 && wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) {
         reason = EINVAL;
     }
-    if (reason == 0) {
-        reason = post_translate(ibv, wr, &request);
+    if (reason != 0 || wr->wr.ud.ah == NULL || wr->num_sge < 0 || wr->num_sge > NIC_SGE_MAX) {
+        return EINVAL;
     }
-    if (reason != 0) {
-        return reason;
-    }
-    request.destination_qpn = efa_number_of(request.destination_qpn);
+    request = (struct send_request){
+        .wr_id = wr->wr_id,
+        .kind = (enum work_kind)wr->opcode,
+        .flags = wr->send_flags,
+        .sges = (const struct sge *)(const void *)wr->sg_list,
+        .sge_count = (uint32_t)wr->num_sge,
+        .immediate = wr->imm_data,
+        .av = &ah_of(wr->wr.ud.ah)->av,
+        .destination_qpn = efa_number_of(wr->wr.ud.remote_qpn),
+        .destination_qkey = wr->wr.ud.remote_qkey,
+    };
     if (memory_is_watched()) {
         post_tell_send(live_of(ibv->context), core, request.kind, request.flags & WORK_INLINE,
                        request.sges, request.sge_count);
     }
-    return status_errno(qp_post_send(core, &request));
+    if (!efa_take_slots(qp_of(ibv), 1)) {
+        return ENOMEM;
+    }
+    reason = status_errno(qp_post_send(core, &request));
+    if (reason != 0) {
+        efa_give_slots(qp_of(ibv), 1);
+    }
+    return reason;
 }
 
 int efa_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

@@ -6,8 +6,11 @@
 #include "base/bits.h"
 #include "verbs/efa.h"
 
-/* UD sends these, and nothing else. */
+/* UD sends these, and SRD those as well. */
 #define SEND_OPS_UD ((uint64_t)(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM))
+#define SEND_OPS_SRD                                                                               \
+    (SEND_OPS_UD | (uint64_t)(IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |               \
+                              IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM))
 
 /* -- Creation -----------------------------------------------------------------------------------*/
 
@@ -18,7 +21,7 @@ static int judge_attributes(const struct ibv_qp_init_attr_ex *attr,
     if (attr->qp_type == IBV_QPT_DRIVER && efa->driver_qp_type != EFA_QP_TYPE_SRD) {
         return EOPNOTSUPP;
     }
-    if (efa->flags != 0) {
+    if (efa->flags & ~(uint32_t)(EFA_QP_UNSOLICITED_WRITE_RECV | EFA_QP_INLINE_WRITE)) {
         return EOPNOTSUPP;
     }
     if (attr->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
@@ -28,7 +31,7 @@ static int judge_attributes(const struct ibv_qp_init_attr_ex *attr,
         return EINVAL;
     }
     if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
-        (attr->send_ops_flags & ~SEND_OPS_UD)) {
+        (attr->send_ops_flags & ~(attr->qp_type == IBV_QPT_DRIVER ? SEND_OPS_SRD : SEND_OPS_UD))) {
         return EOPNOTSUPP;
     }
     if (efa->wr_flags & ~(uint64_t)EFA_WR_WITH_HINTS) {
@@ -91,4 +94,54 @@ int efa_judge_modify(const struct ibv_qp_attr *attr, uint32_t mask)
         return EOPNOTSUPP;
     }
     return leaves && (mask & QP_ATTR_CUR_STATE) ? EINVAL : 0;
+}
+
+/* -- Slots of send queues -----------------------------------------------------------------------*/
+
+/* By the lower half of a number: none are alike. (locked) */
+static struct verbs_qp *table[256];
+
+static struct verbs_qp **place_of(uint32_t qpn)
+{
+    return &table[qpn % COUNT_OF(table)];
+}
+
+void efa_qp_made(struct verbs_qp *qp)
+{
+    struct live *live = live_of(qp->ex.qp_base.context);
+    live_lock(live);
+    *place_of(qp->ex.qp_base.qp_num) = qp;
+    live_unlock(live);
+}
+
+void efa_qp_gone(struct verbs_qp *qp)
+{
+    struct live *live = live_of(qp->ex.qp_base.context);
+    struct verbs_qp **place = place_of(qp->ex.qp_base.qp_num);
+    live_lock(live);
+    *place = *place == qp ? NULL : *place;
+    live_unlock(live);
+}
+
+bool efa_take_slots(struct verbs_qp *qp, uint32_t count)
+{
+    const int32_t room = (int32_t)qp_capacity_of(qp->core).sends;
+    if (atomic_fetch_add(&qp->unpolled, (int32_t)count) + (int32_t)count <= room) {
+        return true;
+    }
+    efa_give_slots(qp, count);
+    return false;
+}
+
+void efa_give_slots(struct verbs_qp *qp, uint32_t count)
+{
+    atomic_fetch_sub(&qp->unpolled, (int32_t)count);
+}
+
+void efa_send_polled(uint32_t qpn)
+{
+    struct verbs_qp *qp = *place_of(qpn);
+    if (qp != NULL && qp->ex.qp_base.qp_num == qpn && atomic_load(&qp->unpolled) > 0) {
+        efa_give_slots(qp, 1);
+    }
 }

@@ -52,6 +52,7 @@ struct context {
     pthread_mutex_t mutex;    /* Guards the rest. Taken inside the live lock, never around it. */
     struct list events;       /* struct async_event, oldest first; one count in async_fd each. */
     struct list spare_events;
+    uint32_t *handles; /* EFA: the address handles to each host; (locked). NULL: there was none. */
     struct async_event reserve[EVENT_RESERVE];
     bool lost_events;     /* There was no room for more: a count, too. */
     uint32_t port_events; /* The number of `events` that are about the port. */
@@ -129,7 +130,7 @@ struct verbs_ah {
     struct ibv_ah ibv;
     struct pd *pd;
     struct nic_av av;
-    uint16_t number; /* EFA: that of its GID (efa_ah.c). */
+    uint16_t host; /* EFA: its GID's number (nic/srd.h). */
 };
 
 struct verbs_channel {
@@ -154,6 +155,7 @@ struct verbs_cq {
     /* EFA: the number and the address of the sender of `current`, and what libefa shows. */
     uint32_t current_slid;
     struct gid current_source;
+    bool current_unsolicited;
     struct efa_cq direct;
 };
 
@@ -178,7 +180,8 @@ struct verbs_qp {
     };
     struct memory memory; /* The memory of the block. */
     uint32_t async_events_delivered;
-    bool extended; /* Made with send_ops_flags. */
+    _Atomic int32_t unpolled; /* EFA: sends whose completions were not polled; each has a slot. */
+    bool extended;            /* Made with send_ops_flags. */
     struct sole sole;
     /* Last, because only a queue pair that was made with send_ops_flags has all of it: others end
      * with its first member, struct ibv_qp. Its second member is at the end of the first. */

@@ -166,7 +166,6 @@ static void in_child(void)
     context_in_child();
     cq_in_child();
     dm_in_child();
-    efa_ah_in_child();
     pd_in_child();
     srq_in_child();
 }

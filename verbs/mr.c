@@ -22,7 +22,7 @@
      IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_FLUSH_GLOBAL |                         \
      IBV_ACCESS_FLUSH_PERSISTENT)
 
-#define ACCESS_KNOWN_EFA IBV_ACCESS_LOCAL_WRITE
+#define ACCESS_KNOWN_EFA (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 /* -- Memory regions -----------------------------------------------------------------------------*/
 

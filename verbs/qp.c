@@ -18,8 +18,9 @@
 
 static bool type_of(enum ibv_qp_type from, enum qp_type *type)
 {
-    if (is_efa() && from != IBV_QPT_UD) {
-        return false;
+    if (is_efa()) {
+        *type = (enum qp_type)from;
+        return from == IBV_QPT_UD || from == IBV_QPT_DRIVER;
     }
     if (from != IBV_QPT_RC && from != IBV_QPT_UC && from != IBV_QPT_UD &&
         from != IBV_QPT_XRC_SEND && from != IBV_QPT_XRC_RECV) {
@@ -36,6 +37,7 @@ struct ingredients {
     struct ibv_xrcd *xrcd;
     struct ibv_qp_init_attr *attr;
     bool extended;
+    bool unsolicited; /* SRD. */
 };
 
 /* An XRC receiver has neither memory nor queues, and an XRC sender has no receives, whatever else
@@ -108,6 +110,7 @@ static struct qp_request request_of(const struct ingredients *from, enum qp_type
                      .receive_sges = attr->cap.max_recv_sge,
                      .inline_bytes = attr->cap.max_inline_data},
         .signal_all = attr->sq_sig_all,
+        .unsolicited = from->unsolicited,
     };
 }
 
@@ -223,6 +226,9 @@ static struct verbs_qp *create(struct ingredients *from)
     qp_fill_public(shown, &used, qp);
     programs->cap = granted(qp->core);
     initialised(&programs->cap, sizeof(programs->cap));
+    if (is_efa()) {
+        efa_qp_made(qp);
+    }
     if (is_checked()) {
         checking_qp_made(qp, used.sq_sig_all != 0);
     }
@@ -250,7 +256,8 @@ static int judge_extensions(const struct ibv_qp_init_attr_ex *attr)
     return 0;
 }
 
-static struct ibv_qp *create_extended(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *create_extended(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+                                      bool unsolicited)
 {
     struct ingredients from = {
         .context = context,
@@ -259,6 +266,7 @@ static struct ibv_qp *create_extended(struct ibv_context *context, struct ibv_qp
         /* The extended struct begins with the plain one. */
         .attr = (struct ibv_qp_init_attr *)(void *)attr,
         .extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        .unsolicited = unsolicited,
     };
     struct verbs_qp *qp = create(&from);
     if (qp == NULL) {
@@ -282,18 +290,22 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
         return qp_create_direct(context, attr, NULL);
     }
     const int reason = judge_extensions(attr);
-    return reason != 0 ? fail(reason) : create_extended(context, attr);
+    return reason != 0 ? fail(reason) : create_extended(context, attr, false);
 }
 
 struct ibv_qp *qp_create_direct(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
                                 const struct efa_qp_init_attr *efa)
 {
-    const int reason = efa_judge_qp(limits_of(context), attr, efa);
+    int reason = efa_judge_qp(limits_of(context), attr, efa);
+    if (reason == 0 && attr->qp_type == IBV_QPT_DRIVER && !live_has_srd(live_of(context))) {
+        reason = EOPNOTSUPP;
+    }
     if (reason != 0) {
         return fail(reason);
     }
     efa_round_capacity(&attr->cap);
-    return create_extended(context, attr);
+    return create_extended(context, attr,
+                           efa != NULL && (efa->flags & EFA_QP_UNSOLICITED_WRITE_RECV));
 }
 
 struct ibv_qp *qp_create_plain(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
@@ -348,6 +360,9 @@ static void withdraw(struct verbs_qp *qp)
     if (is_checked()) {
         checking_qp_ends(qp);
         checking_qp_gone(qp->ex.qp_base.qp_num);
+    }
+    if (is_efa()) {
+        efa_qp_gone(qp);
     }
     live_lock(live);
     INVARIANTS(verbs_qp_check(qp));
@@ -556,6 +571,9 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     reason = modify_locked(live, qp, &found, (uint32_t)mask);
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     unlock_settled(live);
+    if (reason == 0 && ibv->state == IBV_QPS_RESET) {
+        atomic_store(&qp->unpolled, 0);
+    }
     if (reason == 0 && ibv->state == IBV_QPS_RTS) {
         const uint32_t changes = odd_changes();
         if (changes != 0) {

@@ -438,13 +438,25 @@ static int wr_complete_efa(struct ibv_qp_ex *ex)
     struct builder *builder = ex_of(ex)->builder;
     for (uint32_t i = 0; i < builder->count; i++) {
         struct send_request *request = &builder->drafts[i].request;
-        const int reason = efa_judge_send(&ex->qp_base, request->flags);
+        int reason = efa_judge_send(&ex->qp_base, request->flags);
+        if (work_kind_in(~work_kinds(WORK_IS_SEND), request->kind) && request->sge_count > 1) {
+            reason = EINVAL; /* RDMA has one SGE. */
+        }
         if (reason != 0) {
             spoil(builder, reason);
         }
         request->destination_qpn = efa_number_of(request->destination_qpn);
     }
-    return complete(ex, false);
+    const uint32_t count = builder->reason == 0 ? builder->count : 0;
+    if (!efa_take_slots(ex_of(ex), count)) {
+        spoil(builder, ENOMEM);
+        return complete(ex, false);
+    }
+    const int reason = complete(ex, false);
+    if (reason != 0) {
+        efa_give_slots(ex_of(ex), count);
+    }
+    return reason;
 }
 
 /* Once it is complete, another thread may build. */

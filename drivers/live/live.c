@@ -111,6 +111,18 @@ static void limit_efa(struct nic_limits *mine)
     mine->sges = 2;
     mine->inline_bytes = 32;
     mine->groups = mine->attachments = 0;
+    /* A packet of SRD has up to 24 bytes more in front of its payload than one of RoCE. */
+    mine->srd = (struct srd_limits){.peers = 4096,
+                                    .hosts = SRD_HOSTS_MAX,
+                                    .assemblies = 4096,
+                                    .requests = 1u << 14,
+                                    .parts = 4096,
+                                    .packets = 1u << 14,
+                                    .reads = 1024,
+                                    .send_bytes = 8192,
+                                    .chunk_bytes = path_mtu_bytes(mine->mtu) - SRD_CHUNK_STEP};
+    mine->srd.chunk_bytes =
+        mine->srd.chunk_bytes < SRD_CHUNK_LEAST ? SRD_CHUNK_LEAST : mine->srd.chunk_bytes;
 }
 
 /* On each wire, no packet is larger than the interface takes: the port has one MTU. A process that

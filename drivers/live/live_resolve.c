@@ -293,7 +293,9 @@ enum status live_resolve_datagrams(struct live *live, struct nic_av *av)
         return live_resolve_group(live, av);
     }
     errno = 0;
-    av->link = shm_link_of_datagrams(live, av);
+    /* A slot of a ring has no room for the headers of SRD, which go by the same address handles. */
+    const bool by_udp = live->config.nic == LIVE_EFA && live->config.wire != LIVE_WIRE_SHM;
+    av->link = by_udp ? NULL : shm_link_of_datagrams(live, av);
     int reason = errno;
     if (av->link == NULL && live->config.wire != LIVE_WIRE_SHM) {
         av->link = link_to_lone(live, av);

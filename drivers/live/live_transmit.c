@@ -11,6 +11,7 @@
 #include "drivers/live/live_packet.h"
 #include "drivers/live/live_resolve.h"
 #include "drivers/live/live_transmit.h"
+#include "drivers/system/local_socket.h"
 #include "drivers/system/poisoned.h"
 #include "drivers/system/raced.h"
 #include "wire/roce_frame.h"
@@ -185,9 +186,22 @@ static __attribute__((noinline)) bool transmit_watched(struct live *live, struct
                : live_transmit_packet(live, link, departure);
 }
 
+/* The link to a peer of SRD, who may have no address handle here. Over UDP the datagram reaches a
+ * process that reads the peer's common socket, and hands it on. It is not held: it may lead to
+ * other peers later. */
+static struct link *link_for_now(struct live *live, const struct nic_av *av)
+{
+    return udp_port_passing_link(&live->udp, &av->source, &av->destination, LOCAL_NO_SLOT);
+}
+
 static bool transmit(struct live *live, const struct nic_departure *departure)
 {
-    struct link *link = choose(live, departure->av->link, departure->destination_qpn);
+    struct link *link = departure->av->link == NULL
+                            ? link_for_now(live, departure->av)
+                            : choose(live, departure->av->link, departure->destination_qpn);
+    if (UNLIKELY(link == NULL)) {
+        return true; /* There is no memory for it: the packet is lost. */
+    }
     if (live->is_watched) {
         return transmit_watched(live, by_route(live, link, departure), departure);
     }

@@ -479,7 +479,8 @@ struct link *udp_port_route(struct udp_port *port, struct link *base, uint8_t ro
     const bool ecn_capable = ecn == NIC_ECN_CAPABLE;
     CHECK(base->kind == LINK_UDP && route < NIC_ROUTES_MAX);
     INVARIANTS(udp_link_check(link));
-    if (route == 0 && udp_link_suits(base, ecn)) {
+    /* A packet of SRD may take a link without routes, which has no marks to give. */
+    if (route == 0 && (udp_link_suits(base, ecn) || (ecn_capable && routes == NULL))) {
         return base;
     }
     if (route == 0 && !ecn_capable) {

@@ -76,7 +76,7 @@ static void test_port(void **state)
     assert_int_equal(port.max_vl_num, 1);
     assert_int_equal(port.active_width, 2);  /* Four lanes, ... */
     assert_int_equal(port.active_speed, 32); /* ... of EDR. */
-    assert_int_equal(port.max_msg_sz, 4096);
+    assert_int_equal(port.max_msg_sz, efa_has_srd() ? 8192 : 4096);
     assert_int_equal(port.link_layer, IBV_LINK_LAYER_UNSPECIFIED);
     assert_int_equal(port.flags, 0);
     assert_int_equal(ibv_query_port(efa->context, 2, &port), EINVAL);
@@ -159,17 +159,16 @@ static void test_regions(void **state)
 {
     struct efa *efa = *state;
     static uint8_t memory[4096];
-    static const int refused[] = {IBV_ACCESS_REMOTE_READ,   IBV_ACCESS_REMOTE_WRITE,
-                                  IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_MW_BIND,
-                                  IBV_ACCESS_ZERO_BASED,    IBV_ACCESS_ON_DEMAND,
-                                  IBV_ACCESS_HUGETLB};
+    static const int refused[] = {IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_MW_BIND,
+                                  IBV_ACCESS_ZERO_BASED, IBV_ACCESS_ON_DEMAND, IBV_ACCESS_HUGETLB};
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         assert_refused(
             ibv_reg_mr(efa->pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | refused[i]),
             EOPNOTSUPP);
     }
     struct ibv_mr *mr = ibv_reg_mr(efa->pd, memory, sizeof(memory),
-                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+                                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+                                       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING);
     assert_non_null(mr);
     errno = 0;
     assert_int_not_equal(

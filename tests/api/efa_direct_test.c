@@ -41,7 +41,8 @@ static void test_query_device(void **state)
                                           .max_rq_sge = 2,
                                           .inline_buf_size = 32,
                                           .inline_buf_size_ex = 32,
-                                          .device_caps = EFA_CAPS_CQ_WITH_SGID};
+                                          .device_caps = efa_has_srd() ? 31 : EFA_CAPS_CQ_WITH_SGID,
+                                          .max_rdma_size = efa_has_srd() ? 1u << 30 : 0};
     uint8_t expected[64] = {0}, got[65];
     memcpy(expected, &whole, sizeof(whole));
     for (uint32_t inlen = 0; inlen <= 64; inlen++) {
@@ -51,7 +52,9 @@ static void test_query_device(void **state)
         for (uint32_t i = 0; i < sizeof(got); i++) {
             const bool filled = reason == 0 && i < inlen;
             const bool half_caps = filled && inlen < 28 && i >= 24;
-            assert_int_equal(got[i], !filled ? 0x5a : half_caps ? 0 : expected[i]);
+            /* RDMA is told of together with its longest request. */
+            const uint8_t without = filled && inlen < 32 && i == 24 ? 9 : 0;
+            assert_int_equal(got[i], !filled ? 0x5a : half_caps ? 0 : expected[i] & ~without);
         }
     }
 }
@@ -121,7 +124,7 @@ static void test_create_cq_refused(void **state)
     assert_refused(efadv_create_cq(efa->context, &cq, as_cq(&attr), 15), EINVAL);
     attr.comp_mask = 1;
     assert_refused(efadv_create_cq(efa->context, &cq, as_cq(&attr), sizeof(attr)), EINVAL);
-    attr = (struct efa_cq_init_attr){.wc_flags = 2};
+    attr = (struct efa_cq_init_attr){.wc_flags = 4};
     assert_refused(efadv_create_cq(efa->context, &cq, as_cq(&attr), sizeof(attr)), EOPNOTSUPP);
     attr = (struct efa_cq_init_attr){.flags = 1};
     assert_refused(efadv_create_cq(efa->context, &cq, as_cq(&attr), sizeof(attr)), EOPNOTSUPP);
@@ -186,7 +189,7 @@ static void test_sgid(void **state)
 
 /* -- Queue pairs --------------------------------------------------------------------------------*/
 
-/* Every check of the direct calls, alone; what passes them all is not offered yet. */
+/* Every check of the direct calls, alone. */
 static void test_create_qp_refused(void **state)
 {
     struct efa *efa = *state;
@@ -212,19 +215,52 @@ static void test_create_qp_refused(void **state)
     DIRECT(direct.comp_mask = 1, EINVAL);
     DIRECT(direct.reserved = 1, EINVAL);
     DIRECT(direct.driver_qp_type = 1, EOPNOTSUPP);
-    DIRECT(direct.flags = 1, EOPNOTSUPP);
+    DIRECT(direct.flags = 4, EOPNOTSUPP);
+    DIRECT(attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+           attr.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, EOPNOTSUPP);
     DIRECT(direct.wr_flags = 2, EOPNOTSUPP);
     DIRECT(attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS, EOPNOTSUPP);
     DIRECT(attr.comp_mask = 0, EINVAL);
     DIRECT(attr.send_cq = NULL, EINVAL);
     DIRECT(attr.cap.max_send_sge = 3, EINVAL);
-    DIRECT(direct.sl = 1, EOPNOTSUPP);
     struct ibv_qp_init_attr plain = {.send_cq = efa->cq, .recv_cq = efa->cq, .cap = right.cap};
     plain.qp_type = IBV_QPT_UD;
     assert_refused(efadv_create_driver_qp(efa->pd, &plain, EFA_QP_TYPE_SRD), EINVAL);
     plain.qp_type = IBV_QPT_DRIVER;
     assert_refused(efadv_create_driver_qp(efa->pd, &plain, 1), EOPNOTSUPP);
-    assert_refused(efadv_create_driver_qp(efa->pd, &plain, EFA_QP_TYPE_SRD), EOPNOTSUPP);
+}
+
+/* A queue pair that passes all checks is made, where there is SRD. */
+static void test_create_qp(void **state)
+{
+    struct efa *efa = *state;
+    struct ibv_qp_init_attr attr = {
+        .send_cq = efa->cq, .recv_cq = efa->cq, .cap = {3, 3, 1, 2, 16}, .qp_type = IBV_QPT_DRIVER};
+    struct ibv_qp_init_attr_ex ex = {
+        .send_cq = efa->cq,
+        .recv_cq = efa->cq,
+        .cap = {3, 3, 1, 2, 16},
+        .qp_type = IBV_QPT_DRIVER,
+        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        .pd = efa->pd,
+        .send_ops_flags =
+            IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM};
+    struct efa_qp_init_attr direct = {.flags = 3, .sl = 1, .wr_flags = EFA_WR_WITH_HINTS};
+    if (!efa_has_srd()) {
+        assert_refused(efadv_create_driver_qp(efa->pd, &attr, EFA_QP_TYPE_SRD), EOPNOTSUPP);
+        assert_refused(efadv_create_qp_ex(efa->context, &ex, as_qp(&direct), 24), EOPNOTSUPP);
+        return;
+    }
+    struct ibv_qp *qp = efadv_create_driver_qp(efa->pd, &attr, EFA_QP_TYPE_SRD);
+    assert_non_null(qp);
+    assert_int_equal(attr.cap.max_send_wr, 4);
+    assert_int_equal(attr.cap.max_recv_wr, 4);
+    assert_true(qp->qp_num < 1 << 16);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    qp = efadv_create_qp_ex(efa->context, &ex, as_qp(&direct), 24);
+    assert_non_null(qp);
+    assert_non_null(ibv_qp_to_qp_ex(qp));
+    assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
 static void test_hints(void **state)
@@ -280,10 +316,15 @@ static void test_other_device(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_query_device),      cmocka_unit_test(test_query_ah),
-        cmocka_unit_test(test_query_mr),          cmocka_unit_test(test_depths),
-        cmocka_unit_test(test_create_cq_refused), cmocka_unit_test(test_sgid),
-        cmocka_unit_test(test_create_qp_refused), cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_query_device),
+        cmocka_unit_test(test_query_ah),
+        cmocka_unit_test(test_query_mr),
+        cmocka_unit_test(test_depths),
+        cmocka_unit_test(test_create_cq_refused),
+        cmocka_unit_test(test_sgid),
+        cmocka_unit_test(test_create_qp_refused),
+        cmocka_unit_test(test_create_qp),
+        cmocka_unit_test(test_hints),
         cmocka_unit_test(test_hardware_refused),
     };
     const struct CMUnitTest others[] = {cmocka_unit_test(test_other_device)};

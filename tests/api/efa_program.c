@@ -2,7 +2,14 @@
 #include "tests/api/efa_program.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+bool efa_has_srd(void)
+{
+    const char *wire = getenv("NONIC_WIRE");
+    return wire == NULL || strcmp(wire, "shm") != 0;
+}
 
 int efa_open(void **state)
 {
