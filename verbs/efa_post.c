@@ -15,7 +15,7 @@ int efa_judge_send(const struct ibv_qp *qp, uint32_t flags)
 {
     const bool ready = qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD;
     const bool signaled = (flags & IBV_SEND_SIGNALED) ||
-                          qp_signals_all(CONTAINER_OF_CONST(qp, struct verbs_qp, ex.qp_base)->core);
+                          CONTAINER_OF_CONST(qp, struct verbs_qp, ex.qp_base)->signals_all;
     return !ready || !signaled || (flags & ~(uint32_t)(IBV_SEND_SIGNALED | IBV_SEND_INLINE)) != 0
                ? EINVAL
                : 0;

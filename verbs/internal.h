@@ -182,6 +182,7 @@ struct verbs_qp {
     uint32_t async_events_delivered;
     _Atomic int32_t unpolled; /* EFA: sends whose completions were not polled; each has a slot. */
     bool extended;            /* Made with send_ops_flags. */
+    bool signals_all;         /* As the program asked for it. */
     struct sole sole;
     /* Last, because only a queue pair that was made with send_ops_flags has all of it: others end
      * with its first member, struct ibv_qp. Its second member is at the end of the first. */

@@ -193,6 +193,7 @@ void qp_fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, stru
     ibv->handle = ibv->qp_num;
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     ibv->qp_type = attr->qp_type;
+    qp->signals_all = attr->sq_sig_all != 0;
     qp->sole.promised = has_thread_domain(pd);
     pthread_mutex_init(&ibv->mutex, NULL);
     pthread_cond_init(&ibv->cond, NULL);

@@ -256,6 +256,17 @@ static void test_create_qp(void **state)
     assert_int_equal(attr.cap.max_send_wr, 4);
     assert_int_equal(attr.cap.max_recv_wr, 4);
     assert_true(qp->qp_num < 1 << 16);
+    struct ibv_ah *ah = efa_handle(efa);
+    efa_lead(qp, IBV_QPS_RTS);
+    assert_int_equal(efa_send(efa, qp, qp, ah, 8, 0), EINVAL); /* SRD-6: not signaled. */
+    assert_int_equal(efa_receive(efa, qp, 4096, 8), 0);
+    assert_int_equal(efa_send(efa, qp, qp, ah, 8, IBV_SEND_SIGNALED), 0);
+    for (int i = 0; i < 2; i++) {
+        const struct ibv_wc wc = efa_wait(efa->cq);
+        assert_int_equal(wc.status, IBV_WC_SUCCESS);
+        assert_true(wc.opcode == IBV_WC_SEND || (wc.byte_len == 8 && wc.src_qp == qp->qp_num));
+    }
+    assert_int_equal(ibv_destroy_ah(ah), 0);
     assert_int_equal(ibv_destroy_qp(qp), 0);
     qp = efadv_create_qp_ex(efa->context, &ex, as_qp(&direct), 24);
     assert_non_null(qp);
