@@ -125,6 +125,22 @@ static bool config_nic(struct live_config *config, char *error, size_t error_byt
     return true;
 }
 
+/* Faults are opened again when the NIC is. */
+static bool judge_faults(const char *words, char *error, size_t error_bytes)
+{
+    if (words == NULL) {
+        return true;
+    }
+    char reason[512];
+    struct faults *faults = faults_open(words, reason, sizeof(reason));
+    if (faults == NULL) {
+        snprintf(error, error_bytes, "--fault (NONIC_FAULT): %s", reason);
+        return false;
+    }
+    faults_close(faults);
+    return true;
+}
+
 bool live_config_from_environment(struct live_config *config, char *error, size_t error_bytes)
 {
     const char *wire = value_of("NONIC_WIRE");
@@ -174,20 +190,8 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
                  value_of("NONIC_STRICT"));
         return false;
     }
-    if (!odd_begin(config->odd, error, error_bytes)) {
-        return false;
-    }
-    if (config->fault == NULL) {
-        return true;
-    }
-    char reason[512];
-    struct faults *faults = faults_open(config->fault, reason, sizeof(reason));
-    if (faults == NULL) {
-        snprintf(error, error_bytes, "--fault (NONIC_FAULT): %s", reason);
-        return false;
-    }
-    faults_close(faults);
-    return true;
+    return odd_begin(config->odd, error, error_bytes) &&
+           judge_faults(config->fault, error, error_bytes);
 }
 
 struct live *live_claim_from_environment(char *error, size_t error_bytes)
