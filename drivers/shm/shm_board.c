@@ -155,16 +155,6 @@ void shm_port_publish_qp(struct shm_port *port, const struct qp *qp)
     }
 }
 
-void shm_port_withdraw_region(struct shm_port *port, const struct region *region)
-{
-    struct shm_board_region *entry;
-    while ((entry = find_region(port->board, region->key, region->key)) != NULL) {
-        atomic_store_explicit(&entry->key, 0, memory_order_release);
-        shm_extent_leave(port, entry);
-    }
-    shm_note_withdrawal(port);
-}
-
 void shm_port_withdraw_qp(struct shm_port *port, const struct qp *qp)
 {
     bool found = false;

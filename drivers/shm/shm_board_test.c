@@ -96,7 +96,7 @@ static void modify(struct bench *bench, enum qp_state to)
 {
     const struct modelled_qp *model = &bench->qp_model;
     const struct qp_attributes attributes = {
-        .state = to,
+        .state = (uint8_t)to,
         .port = 1,
         .access = (uint16_t)model->access,
         .path_mtu = PATH_MTU_1024,

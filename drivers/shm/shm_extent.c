@@ -86,7 +86,7 @@ static void attach(struct shm_board_region *entry, struct shm_extent *extent)
     atomic_store_explicit(&entry->extent, extent->number, memory_order_release);
 }
 
-void shm_extent_leave(struct shm_port *port, struct shm_board_region *entry)
+static void leave(struct shm_port *port, struct shm_board_region *entry)
 {
     const uint64_t number = atomic_load_explicit(&entry->extent, memory_order_relaxed);
     struct shm_extent *extent = number == 0 ? NULL : find_numbered(port, number);
@@ -99,6 +99,16 @@ void shm_extent_leave(struct shm_port *port, struct shm_board_region *entry)
     if (extent->regions == 0 && !extent->exchanged) {
         drop(port, extent);
     }
+}
+
+void shm_port_withdraw_region(struct shm_port *port, const struct region *region)
+{
+    struct shm_board_region *entry;
+    while ((entry = shm_board_region(port->board, region->key)) != NULL) {
+        atomic_store_explicit(&entry->key, 0, memory_order_release);
+        leave(port, entry);
+    }
+    shm_note_withdrawal(port);
 }
 
 /* -- Memory that is shared already --------------------------------------------------------------*/
@@ -330,7 +340,7 @@ static enum shm_refusal lend(struct shm_port *port, const struct shm_board_regio
     for (uint32_t i = 0; extent != NULL && i < hidden.count; i++) {
         struct shm_board_region *entry = hidden.entry[i];
         if (covers(extent, entry->memory, entry->bytes)) {
-            shm_extent_leave(port, entry);
+            leave(port, entry);
             attach(entry, extent);
         }
     }

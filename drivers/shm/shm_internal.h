@@ -165,9 +165,8 @@ MUST_USE enum reach_verdict shm_board_judge(const struct shm_board *board,
 /* The address at which the queue pair says what it awaits (qp_awaited); 0: it has left. */
 uint64_t shm_board_awaited(const struct shm_board *board, const struct shm_grant *grant);
 
-/* shm_extent.c: a peer asks for the memory of a region; the entry leaves its extent; the end. */
+/* shm_extent.c: a peer asks for the memory of a region; the end. */
 void shm_extent_asked(struct shm_port *port, const struct shm_inbound *inbound, uint32_t key);
-void shm_extent_leave(struct shm_port *port, struct shm_board_region *entry);
 void shm_extents_close(struct shm_port *port);
 
 /* shm_view.c: where bytes of the peer, which a board granted, are mapped here; NULL: nowhere. */

@@ -33,7 +33,7 @@ static void *map_shared(int fd, size_t bytes, int protection)
 {
     CHECK(fd >= 0 && bytes >= sizeof(struct shm_mark));
     void *map = system_map(fd, bytes, protection);
-    if (map != MAP_FAILED && madvise(map, bytes, MADV_DONTFORK) != 0) {
+    if (map != MAP_FAILED && system_advise(map, bytes, MADV_DONTFORK) != 0) {
         munmap(map, bytes);
         return MAP_FAILED;
     }

@@ -143,7 +143,7 @@ static uint8_t *map(const struct shm_offer *offer, int fd, int protection)
 {
     void *pages =
         (void *)syscall(SYS_mmap, NULL, offer->bytes, protection, MAP_SHARED, fd, offer->offset);
-    if (pages != MAP_FAILED && syscall(SYS_madvise, pages, offer->bytes, MADV_DONTFORK) != 0) {
+    if (pages != MAP_FAILED && system_advise(pages, offer->bytes, MADV_DONTFORK) != 0) {
         syscall(SYS_munmap, pages, offer->bytes);
         pages = MAP_FAILED;
     }

@@ -234,7 +234,7 @@ int backing_share(uint64_t start, uint64_t bytes)
     const bool shared = share_all(fd, start, bytes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     /* A child that nobody told us of must not share what it writes. */
-    if (!shared || syscall(SYS_madvise, start, bytes, MADV_DONTFORK) != 0) {
+    if (!shared || system_advise((void *)(uintptr_t)start, bytes, MADV_DONTFORK) != 0) {
         (void)!(shared && backing_return(start, bytes, fd));
         descriptor_close(fd);
         return -1;

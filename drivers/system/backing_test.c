@@ -341,7 +341,7 @@ static void in_child(void (*work)(void))
 static void limit(int what, rlim_t most)
 {
     const struct rlimit limit = {most, most};
-    if (setrlimit(what, &limit) != 0) {
+    if (setrlimit((enum __rlimit_resource)what, &limit) != 0) {
         _exit(3);
     }
 }

@@ -77,7 +77,7 @@ static bool page_present(const struct segment *segment)
 {
     const uint64_t page = segment->address & ~(uint64_t)4095;
     return !segment->may_fault ||
-           madvise((void *)(uintptr_t)page, 4096, MADV_POPULATE_WRITE) == 0 ||
+           system_advise((void *)(uintptr_t)page, 4096, MADV_POPULATE_WRITE) == 0 ||
            (errno != EFAULT && errno != ENOMEM);
 }
 

@@ -60,6 +60,12 @@ int system_epoll_change(int epoll, int operation, int fd, struct epoll_event *ev
 /* Maps a file from its begin on, shared with others; MAP_FAILED with errno. munmap ends it. */
 void *system_map(int fd, size_t bytes, int protection);
 
+/* Advice about memory, 0 or -1 with errno. */
+static inline int system_advise(void *start, size_t bytes, int advice)
+{
+    return (int)syscall(SYS_madvise, start, bytes, advice);
+}
+
 /* `path` begins at the directory `at`, which may be AT_FDCWD. */
 static inline int system_open(int at, const char *path, int flags)
 {

@@ -119,7 +119,7 @@ static void connect_to(struct feroce_receiver *receiver, struct feroce_connectio
     const struct feroce_machine *machine = receiver->machine;
     const struct qp_attributes attributes = {
         .state = QP_RTR,
-        .path_mtu = mtu_of(machine->setup.board.window.pmtu),
+        .path_mtu = (uint8_t)mtu_of(machine->setup.board.window.pmtu),
         .destination_qpn = board_qpn,
         .av = {.source = gid_of(feroce_receiver_number(machine)),
                .destination = gid_of(connection->sender),

@@ -58,7 +58,7 @@ static inline void bench_modify(struct bench *bench, enum qp_state state, uint32
                                 uint32_t access)
 {
     const struct qp_attributes attributes = {
-        .state = state,
+        .state = (uint8_t)state,
         .port = 1,
         .access = access != 0 ? (uint16_t)access
                               : ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,

@@ -63,7 +63,7 @@ static void *zeroed(struct bench *bench, size_t bytes)
 static void modify(struct bench *bench, enum qp_state state, uint32_t mask, uint8_t timeout)
 {
     const struct qp_attributes attributes = {
-        .state = state,
+        .state = (uint8_t)state,
         .port = 1,
         .destination_qpn = PEER_QPN,
         .path_mtu = PATH_MTU_1024,

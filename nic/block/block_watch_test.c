@@ -58,7 +58,7 @@ static void *zeroed(struct bench *bench, size_t bytes)
 static void modify(struct bench *bench, enum qp_state state, uint32_t mask)
 {
     const struct qp_attributes attributes = {
-        .state = state,
+        .state = (uint8_t)state,
         .port = 1,
         .access = ACCESS_REMOTE_WRITE,
         .destination_qpn = PEER_QPN,

@@ -98,7 +98,7 @@ static void test_reset_leads_to_init_only(void **state)
     struct bench *bench = begin(QP_RC, QP_RTS);
     modify(bench, QP_RESET, 0);
     for (enum qp_state to = QP_RTR; to <= QP_ERR; to++) {
-        const struct qp_attributes attributes = {.state = to};
+        const struct qp_attributes attributes = {.state = (uint8_t)to};
         assert_int_equal(qp_modify(bench->qp, &attributes, QP_ATTR_STATE, bench->now),
                          STATUS_INVALID);
         assert_int_equal(qp_state_of(bench->qp), QP_RESET);

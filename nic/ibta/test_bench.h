@@ -58,7 +58,7 @@ static inline void *zeroed(size_t bytes)
 static inline void modify(struct bench *bench, enum qp_state state, uint32_t mask)
 {
     const struct qp_attributes attributes = {
-        .state = state,
+        .state = (uint8_t)state,
         .port = 1,
         .qkey = QKEY,
         .access = (uint16_t)bench->access,

@@ -221,7 +221,7 @@ static void connect_end(struct run *run, uint32_t node, enum path_mtu mtu)
                                  .port = 1,
                                  .access = ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |
                                            ACCESS_REMOTE_ATOMIC,
-                                 .path_mtu = mtu,
+                                 .path_mtu = (uint8_t)mtu,
                                  .psn = {.receive = 7, .send = 7},
                                  .destination_qpn = qp_number(run->ends[!node].qp),
                                  .av = {.source = run->world.nodes[node].gid,

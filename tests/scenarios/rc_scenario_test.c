@@ -228,7 +228,7 @@ static void connect_qp(struct scenario *scenario, int node, struct qp *qp, const
     const struct qp_attributes attributes = {.state = QP_INIT,
                                              .port = 1,
                                              .access = ACCESS_REMOTE,
-                                             .path_mtu = (enum path_mtu)scenario->mtu,
+                                             .path_mtu = (uint8_t)scenario->mtu,
                                              .psn = {.receive = peer_psn, .send = psn},
                                              .destination_qpn = qp_number(peer),
                                              .av = {.source = scenario->world.nodes[node].gid,

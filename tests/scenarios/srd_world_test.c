@@ -171,7 +171,8 @@ static struct nic_limits limits(const struct world *world)
 
 static void set_state(struct world *world, struct qp *qp, enum qp_state state)
 {
-    const struct qp_attributes wanted = {.state = state, .port = 1, .qkey = QKEY, .rnr_retry = 0};
+    const struct qp_attributes wanted = {
+        .state = (uint8_t)state, .port = 1, .qkey = QKEY, .rnr_retry = 0};
     uint32_t mask = QP_ATTR_STATE;
     mask |= state == QP_INIT ? QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_QKEY : 0u;
     mask |= state == QP_RTS ? QP_ATTR_SQ_PSN : 0u;

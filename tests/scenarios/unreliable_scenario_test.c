@@ -121,7 +121,7 @@ static void step_up(struct scenario *scenario, int node, uint32_t psn, uint8_t m
                                  .port = 1,
                                  .qkey = QKEY,
                                  .access = ACCESS_REMOTE_WRITE,
-                                 .path_mtu = (enum path_mtu)mtu,
+                                 .path_mtu = (uint8_t)mtu,
                                  .psn = {.receive = psn, .send = psn},
                                  .destination_qpn = qp_number(scenario->sides[!node].qp),
                                  .av = {.source = scenario->world.nodes[node].gid,
