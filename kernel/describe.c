@@ -152,13 +152,12 @@ static void describe_state(const struct live *live, struct ibv_port_attr *attr)
     attr->state = IBV_PORT_DOWN;
 }
 
-/* As the driver says of every adapter; the longest message is that of SRD, if it is there. */
+/* As the driver says of every adapter; the longest message is that of SRD. */
 static void describe_efa_port(struct live *live, struct ibv_port_attr *attr)
 {
     attr->active_width = LANES_4;
     attr->active_speed = EDR;
-    attr->max_msg_sz = live_has_srd(live) ? nic_limits(live_nic(live))->srd.send_bytes
-                                          : path_mtu_bytes((enum path_mtu)attr->active_mtu);
+    attr->max_msg_sz = nic_limits(live_nic(live))->srd.send_bytes;
     attr->lmc = 1;
 }
 

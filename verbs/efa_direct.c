@@ -56,9 +56,9 @@ static void give(void *to, uint32_t inlen, const void *known, size_t known_bytes
 /* -- Queries ------------------------------------------------------------------------------------*/
 
 /* RDMA is told of where there is room for its longest request. */
-static uint32_t caps_of(struct ibv_context *context, uint32_t inlen)
+static uint32_t caps_of(uint32_t inlen)
 {
-    uint32_t caps = EFA_CAPS_CQ_WITH_SGID | (live_has_srd(live_of(context)) ? CAPS_SRD : 0);
+    uint32_t caps = EFA_CAPS_CQ_WITH_SGID | CAPS_SRD;
     if (!HAS(efa_device_attr, max_rdma_size, inlen)) {
         caps &= ~(uint32_t)(EFA_CAPS_RDMA_READ | EFA_CAPS_RDMA_WRITE);
     }
@@ -81,8 +81,8 @@ static int query_device(struct ibv_context *context, struct efadv_device_attr *a
         .max_rq_sge = (uint16_t)limits->sges,
         .inline_buf_size = (uint16_t)limits->inline_bytes,
         .inline_buf_size_ex = (uint16_t)limits->inline_bytes,
-        .device_caps = caps_of(context, inlen),
-        .max_rdma_size = live_has_srd(live_of(context)) ? SRD_RDMA_BYTES_MAX : 0,
+        .device_caps = caps_of(inlen),
+        .max_rdma_size = SRD_RDMA_BYTES_MAX,
     };
     give(attr, inlen, &known, sizeof(known));
     return 0;

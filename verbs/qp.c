@@ -297,10 +297,7 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
 struct ibv_qp *qp_create_direct(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
                                 const struct efa_qp_init_attr *efa)
 {
-    int reason = efa_judge_qp(limits_of(context), attr, efa);
-    if (reason == 0 && attr->qp_type == IBV_QPT_DRIVER && !live_has_srd(live_of(context))) {
-        reason = EOPNOTSUPP;
-    }
+    const int reason = efa_judge_qp(limits_of(context), attr, efa);
     if (reason != 0) {
         return fail(reason);
     }

@@ -156,8 +156,6 @@ enum live_port live_port_state(const struct live *live);
 /* (not locked) Where the system tells nothing of interfaces: what the above say is looked up. */
 void live_port_refresh(struct live *live);
 enum path_mtu live_active_mtu(const struct live *live);
-/* Has the device SRD queue pairs? Not where all packets go through memory. */
-bool live_has_srd(const struct live *live);
 /* Do packets to some peers go through memory, at its speed? */
 bool live_has_memory_wire(const struct live *live);
 /* A local identifier, unique on this machine, for programs that know no GIDs. 0, as of every port

@@ -67,11 +67,6 @@ static void publish(struct live *live)
     atomic_store(&live->port.state, (uint8_t)interfaces_port(interfaces));
 }
 
-bool live_has_srd(const struct live *live)
-{
-    return live->config.nic == LIVE_EFA && live->config.wire != LIVE_WIRE_SHM;
-}
-
 uint32_t live_gid_count(const struct live *live)
 {
     return live->config.nic == LIVE_EFA ? 1 : live->addresses.count + live->port.name_count;

@@ -235,6 +235,20 @@ static struct link *shm_link_for_now(struct live *live, const struct nic_av *av,
     return link;
 }
 
+/* A peer of SRD may have no address handle here. Over UDP the datagram reaches a process that reads
+ * the peer's common socket, and hands it on. */
+struct link *live_link_for_now(struct live *live, const struct nic_av *av, uint32_t qpn)
+{
+    const uint32_t slot = share_slot_of(qpn);
+    if (live->shm != NULL && (shm_port_knows(live->shm, &av->destination, LOCAL_NO_SLOT) ||
+                              shm_port_knows(live->shm, &av->destination, (int)slot))) {
+        return shm_link_for_now(live, av, slot);
+    }
+    return live->config.wire == LIVE_WIRE_SHM
+               ? NULL
+               : udp_port_passing_link(&live->udp, &av->source, &av->destination, LOCAL_NO_SLOT);
+}
+
 /* Have we an address from which UDP leads to the peer? */
 static bool has_family_of(const struct live *live, const struct gid *peer)
 {
@@ -293,9 +307,7 @@ enum status live_resolve_datagrams(struct live *live, struct nic_av *av)
         return live_resolve_group(live, av);
     }
     errno = 0;
-    /* A slot of a ring has no room for the headers of SRD, which go by the same address handles. */
-    const bool by_udp = live->config.nic == LIVE_EFA && live->config.wire != LIVE_WIRE_SHM;
-    av->link = by_udp ? NULL : shm_link_of_datagrams(live, av);
+    av->link = shm_link_of_datagrams(live, av);
     int reason = errno;
     if (av->link == NULL && live->config.wire != LIVE_WIRE_SHM) {
         av->link = link_to_lone(live, av);

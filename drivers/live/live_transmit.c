@@ -186,18 +186,10 @@ static __attribute__((noinline)) bool transmit_watched(struct live *live, struct
                : live_transmit_packet(live, link, departure);
 }
 
-/* The link to a peer of SRD, who may have no address handle here. Over UDP the datagram reaches a
- * process that reads the peer's common socket, and hands it on. It is not held: it may lead to
- * other peers later. */
-static struct link *link_for_now(struct live *live, const struct nic_av *av)
-{
-    return udp_port_passing_link(&live->udp, &av->source, &av->destination, LOCAL_NO_SLOT);
-}
-
 static bool transmit(struct live *live, const struct nic_departure *departure)
 {
     struct link *link = departure->av->link == NULL
-                            ? link_for_now(live, departure->av)
+                            ? live_link_for_now(live, departure->av, departure->destination_qpn)
                             : choose(live, departure->av->link, departure->destination_qpn);
     if (UNLIKELY(link == NULL)) {
         return true; /* There is no memory for it: the packet is lost. */
@@ -213,6 +205,9 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
         return true;
     }
     INVARIANTS(CHECK(link->kind == LINK_SHM && (link->lost || live->shm != NULL)));
+    if (UNLIKELY(departure->av->link == NULL) && !shm_link_has_room(link)) {
+        return true; /* Nobody has asked before: SRD sends it again. */
+    }
     if (place(live, link, departure)) {
         nic_on_placed(departure, live->now);
         return true;

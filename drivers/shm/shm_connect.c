@@ -385,18 +385,25 @@ bool shm_port_has_links(const struct shm_port *port)
     return port->links.count > 0;
 }
 
-/* The ring through which the peer of a link sends to us; NULL if there is none. */
-static const struct shm_inbound *find_inbound(const struct shm_port *port,
-                                              const struct shm_link *link)
+/* The ring through which that process sends to us; NULL if there is none. */
+static const struct shm_inbound *find_inbound(const struct shm_port *port, const struct gid *peer,
+                                              int slot)
 {
     for (uint32_t i = 0; i < port->inbound_count; i++) {
         const struct shm_inbound *inbound = port->inbound[i];
-        if (inbound->slot == link->link.slot && !inbound->hung_up && !inbound->broken &&
-            gid_equal(&inbound->source, &link->link.peer)) {
+        if (inbound->slot == slot && !inbound->hung_up && !inbound->broken &&
+            gid_equal(&inbound->source, peer)) {
             return inbound;
         }
     }
     return NULL;
+}
+
+bool shm_port_knows(const struct shm_port *port, const struct gid *peer, int slot)
+{
+    const struct link_name name = {.self = &port->self, .peer = peer, .slot = slot};
+    const struct link *link = link_table_find(&port->links, &name);
+    return (link != NULL && !link->lost) || find_inbound(port, peer, slot) != NULL;
 }
 
 bool shm_port_greet(struct shm_port *port)
@@ -411,10 +418,10 @@ bool shm_port_greet(struct shm_port *port)
 bool shm_link_is_answered_by_ring(struct shm_port *port, const struct link *base)
 {
     const struct shm_link *link = CONTAINER_OF_CONST(base, struct shm_link, link);
-    const struct shm_inbound *inbound = find_inbound(port, link);
+    const struct shm_inbound *inbound = find_inbound(port, &link->link.peer, link->link.slot);
     if (inbound == NULL && !base->lost) {
         (void)shm_port_greet(port);
-        inbound = find_inbound(port, link);
+        inbound = find_inbound(port, &link->link.peer, link->link.slot);
     }
     return inbound != NULL && !base->lost &&
            atomic_load_explicit(&inbound->ring->udp_too, memory_order_acquire) == 0;

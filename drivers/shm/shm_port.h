@@ -59,6 +59,8 @@ void shm_port_accept(struct shm_port *port);
  * of callers is full, and may have a place soon. */
 struct link *shm_port_link(struct shm_port *port, const struct gid *peer, int slot);
 struct link_table *shm_port_links(struct shm_port *port);
+/* Does a link lead to that process, or does it send to us by a ring? */
+bool shm_port_knows(const struct shm_port *port, const struct gid *peer, int slot);
 /* Removes an idle link. The peer still reads the packets that were sent by it. */
 void shm_port_drop(struct shm_port *port, struct link *link);
 

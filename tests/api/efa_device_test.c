@@ -76,7 +76,7 @@ static void test_port(void **state)
     assert_int_equal(port.max_vl_num, 1);
     assert_int_equal(port.active_width, 2);  /* Four lanes, ... */
     assert_int_equal(port.active_speed, 32); /* ... of EDR. */
-    assert_int_equal(port.max_msg_sz, efa_has_srd() ? 8192 : 4096);
+    assert_int_equal(port.max_msg_sz, 8192);
     assert_int_equal(port.link_layer, IBV_LINK_LAYER_UNSPECIFIED);
     assert_int_equal(port.flags, 0);
     assert_int_equal(ibv_query_port(efa->context, 2, &port), EINVAL);

@@ -41,8 +41,8 @@ static void test_query_device(void **state)
                                           .max_rq_sge = 2,
                                           .inline_buf_size = 32,
                                           .inline_buf_size_ex = 32,
-                                          .device_caps = efa_has_srd() ? 31 : EFA_CAPS_CQ_WITH_SGID,
-                                          .max_rdma_size = efa_has_srd() ? 1u << 30 : 0};
+                                          .device_caps = 31,
+                                          .max_rdma_size = 1u << 30};
     uint8_t expected[64] = {0}, got[65];
     memcpy(expected, &whole, sizeof(whole));
     for (uint32_t inlen = 0; inlen <= 64; inlen++) {
@@ -246,11 +246,6 @@ static void test_create_qp(void **state)
         .send_ops_flags =
             IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM};
     struct efa_qp_init_attr direct = {.flags = 3, .sl = 1, .wr_flags = EFA_WR_WITH_HINTS};
-    if (!efa_has_srd()) {
-        assert_refused(efadv_create_driver_qp(efa->pd, &attr, EFA_QP_TYPE_SRD), EOPNOTSUPP);
-        assert_refused(efadv_create_qp_ex(efa->context, &ex, as_qp(&direct), 24), EOPNOTSUPP);
-        return;
-    }
     struct ibv_qp *qp = efadv_create_driver_qp(efa->pd, &attr, EFA_QP_TYPE_SRD);
     assert_non_null(qp);
     assert_int_equal(attr.cap.max_send_wr, 4);

@@ -5,12 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-bool efa_has_srd(void)
-{
-    const char *wire = getenv("NONIC_WIRE");
-    return wire == NULL || strcmp(wire, "shm") != 0;
-}
-
 int efa_open(void **state)
 {
     struct efa *efa = calloc(1, sizeof(*efa));

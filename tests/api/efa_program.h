@@ -39,9 +39,6 @@ struct efa {
     union ibv_gid gid;
 };
 
-/* Has the device SRD? Not where all packets go through shared memory. */
-bool efa_has_srd(void);
-
 /* cmocka fixtures. */
 int efa_open(void **state);
 int efa_close(void **state);
