@@ -48,6 +48,8 @@ void efa_qp_gone(struct verbs_qp *qp);
 /* Takes `count` slots. False: fewer are free. */
 MUST_USE bool efa_take_slots(struct verbs_qp *qp, uint32_t count);
 void efa_give_slots(struct verbs_qp *qp, uint32_t count);
+/* The queue pair was reset. */
+void efa_give_all_slots(struct verbs_qp *qp);
 /* (locked) The completion of a send of the queue pair that programs call `qpn` was polled. */
 void efa_send_polled(uint32_t qpn);
 /* The receives of so many SGEs that a queue has room for. */

@@ -98,10 +98,13 @@ int efa_judge_modify(const struct ibv_qp_attr *attr, uint32_t mask)
 
 /* -- Slots of send queues -----------------------------------------------------------------------*/
 
-/* By the lower half of a number: none are alike. (locked) */
-static struct verbs_qp *table[256];
+/* By the lower half of a number: none are alike. */
+static struct place {
+    struct verbs_qp *qp;      /* (locked) */
+    _Atomic int32_t unpolled; /* Sends whose completions were not polled; each has a slot. */
+} table[256];
 
-static struct verbs_qp **place_of(uint32_t qpn)
+static struct place *place_of(uint32_t qpn)
 {
     return &table[qpn % COUNT_OF(table)];
 }
@@ -109,24 +112,27 @@ static struct verbs_qp **place_of(uint32_t qpn)
 void efa_qp_made(struct verbs_qp *qp)
 {
     struct live *live = live_of(qp->ex.qp_base.context);
+    struct place *place = place_of(qp->ex.qp_base.qp_num);
     live_lock(live);
-    *place_of(qp->ex.qp_base.qp_num) = qp;
+    place->qp = qp;
+    atomic_store(&place->unpolled, 0);
     live_unlock(live);
 }
 
 void efa_qp_gone(struct verbs_qp *qp)
 {
     struct live *live = live_of(qp->ex.qp_base.context);
-    struct verbs_qp **place = place_of(qp->ex.qp_base.qp_num);
+    struct place *place = place_of(qp->ex.qp_base.qp_num);
     live_lock(live);
-    *place = *place == qp ? NULL : *place;
+    place->qp = place->qp == qp ? NULL : place->qp;
     live_unlock(live);
 }
 
 bool efa_take_slots(struct verbs_qp *qp, uint32_t count)
 {
     const int32_t room = (int32_t)qp_capacity_of(qp->core).sends;
-    if (atomic_fetch_add(&qp->unpolled, (int32_t)count) + (int32_t)count <= room) {
+    struct place *place = place_of(qp->ex.qp_base.qp_num);
+    if (atomic_fetch_add(&place->unpolled, (int32_t)count) + (int32_t)count <= room) {
         return true;
     }
     efa_give_slots(qp, count);
@@ -135,13 +141,19 @@ bool efa_take_slots(struct verbs_qp *qp, uint32_t count)
 
 void efa_give_slots(struct verbs_qp *qp, uint32_t count)
 {
-    atomic_fetch_sub(&qp->unpolled, (int32_t)count);
+    atomic_fetch_sub(&place_of(qp->ex.qp_base.qp_num)->unpolled, (int32_t)count);
+}
+
+void efa_give_all_slots(struct verbs_qp *qp)
+{
+    atomic_store(&place_of(qp->ex.qp_base.qp_num)->unpolled, 0);
 }
 
 void efa_send_polled(uint32_t qpn)
 {
-    struct verbs_qp *qp = *place_of(qpn);
-    if (qp != NULL && qp->ex.qp_base.qp_num == qpn && atomic_load(&qp->unpolled) > 0) {
-        efa_give_slots(qp, 1);
+    struct place *place = place_of(qpn);
+    if (place->qp != NULL && place->qp->ex.qp_base.qp_num == qpn &&
+        atomic_load(&place->unpolled) > 0) {
+        efa_give_slots(place->qp, 1);
     }
 }

@@ -180,9 +180,8 @@ struct verbs_qp {
     };
     struct memory memory; /* The memory of the block. */
     uint32_t async_events_delivered;
-    _Atomic int32_t unpolled; /* EFA: sends whose completions were not polled; each has a slot. */
-    bool extended;            /* Made with send_ops_flags. */
-    bool signals_all;         /* As the program asked for it. */
+    bool extended : 1;    /* Made with send_ops_flags. */
+    bool signals_all : 1; /* As the program asked for it. */
     struct sole sole;
     /* Last, because only a queue pair that was made with send_ops_flags has all of it: others end
      * with its first member, struct ibv_qp. Its second member is at the end of the first. */
@@ -191,6 +190,8 @@ struct verbs_qp {
         struct qp_ex_45 newer;
     };
 };
+
+_Static_assert(offsetof(struct verbs_qp, ex) == 32, "with struct ibv_qp three cache lines");
 
 static inline struct context *context_of(struct ibv_context *context)
 {

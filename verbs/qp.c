@@ -569,8 +569,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     reason = modify_locked(live, qp, &found, (uint32_t)mask);
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     unlock_settled(live);
-    if (reason == 0 && ibv->state == IBV_QPS_RESET) {
-        atomic_store(&qp->unpolled, 0);
+    if (reason == 0 && ibv->state == IBV_QPS_RESET && is_efa()) {
+        efa_give_all_slots(qp);
     }
     if (reason == 0 && ibv->state == IBV_QPS_RTS) {
         const uint32_t changes = odd_changes();

@@ -242,7 +242,8 @@ struct link *live_link_for_now(struct live *live, const struct nic_av *av, uint3
     const uint32_t slot = share_slot_of(qpn);
     if (live->shm != NULL && (shm_port_knows(live->shm, &av->destination, LOCAL_NO_SLOT) ||
                               shm_port_knows(live->shm, &av->destination, (int)slot))) {
-        return shm_link_for_now(live, av, slot);
+        struct link *link = shm_link_for_now(live, av, slot);
+        return link != NULL && shm_link_has_room(link) ? link : NULL;
     }
     return live->config.wire == LIVE_WIRE_SHM
                ? NULL

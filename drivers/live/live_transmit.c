@@ -192,7 +192,7 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
                             ? live_link_for_now(live, departure->av, departure->destination_qpn)
                             : choose(live, departure->av->link, departure->destination_qpn);
     if (UNLIKELY(link == NULL)) {
-        return true; /* There is no memory for it: the packet is lost. */
+        return true; /* There is no memory for it, or no room: the packet is lost. */
     }
     if (live->is_watched) {
         return transmit_watched(live, by_route(live, link, departure), departure);
@@ -205,9 +205,6 @@ static bool transmit(struct live *live, const struct nic_departure *departure)
         return true;
     }
     INVARIANTS(CHECK(link->kind == LINK_SHM && (link->lost || live->shm != NULL)));
-    if (UNLIKELY(departure->av->link == NULL) && !shm_link_has_room(link)) {
-        return true; /* Nobody has asked before: SRD sends it again. */
-    }
     if (place(live, link, departure)) {
         nic_on_placed(departure, live->now);
         return true;

@@ -240,6 +240,17 @@ static bool copy_here(uint8_t *here, const struct segment *segments, uint32_t co
     return true;
 }
 
+/* An access has gone through the kernel. One of CHARGED stands for all of them, until the memory is
+ * there to be mapped. */
+#define CHARGED 8
+static void charge(struct shm_link *link, const struct shm_grant *grant, uint32_t key,
+                   uint32_t bytes)
+{
+    if (UNLIKELY(++link->kernel_accesses % CHARGED == 0 || grant->extent != 0)) {
+        shm_view_charge(link, grant, key, bytes, CHARGED);
+    }
+}
+
 /* -- Writing ------------------------------------------------------------------------------------*/
 
 /* The last bytes are a piece of their own, so that they land last. */
@@ -297,8 +308,8 @@ bool shm_link_place(struct shm_port *port, struct link *base, const struct nic_d
     close_window(link);
     count(port, reached, written);
     if (opened && here == NULL) {
-        shm_view_charge(link, &grant, departure->direct.key,
-                        reached ? departure->payload_bytes : departure->direct.message_bytes);
+        charge(link, &grant, departure->direct.key,
+               reached ? departure->payload_bytes : departure->direct.message_bytes);
     }
     if (written) {
         shm_link_note_placed(port, link, departure);
@@ -337,7 +348,7 @@ bool shm_link_fetch(struct shm_port *port, struct link *base, const struct nic_d
     close_window(link);
     count(port, reached, read);
     if (read && here == NULL) {
-        shm_view_charge(link, &grant, departure->direct.key, bytes);
+        charge(link, &grant, departure->direct.key, bytes);
     }
     if (read) {
         shm_link_note_placed(port, link, departure);

@@ -131,7 +131,7 @@ static uint32_t charge(struct bench *bench, const struct region *region)
     const struct shm_grant grant = grant_of(bench, region, 0);
     for (uint32_t count = 1;; count++) {
         struct pollfd asked = wait;
-        shm_view_charge(bench->link, &grant, region->key, 8);
+        shm_view_charge(bench->link, &grant, region->key, 8, 1);
         if (poll(&asked, 1, 0) == 1) {
             return count;
         }

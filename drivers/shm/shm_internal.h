@@ -41,6 +41,7 @@ struct shm_link {
     bool direct_refused;           /* The kernel does not let us reach the peer's memory. */
     struct shm_views *views;       /* shm_view.c: memory of the peer; NULL: none is used. */
     uint32_t mapped;               /* Views. */
+    uint32_t kernel_accesses;      /* shm_direct.c: those that a view would have made cheaper. */
     bool revived;                  /* It was lost, and looked for again. */
     bool udp_too;                  /* Queue pairs of ours reach the peer over UDP as well. */
 };
@@ -172,9 +173,10 @@ void shm_extents_close(struct shm_port *port);
 /* shm_view.c: where bytes of the peer, which a board granted, are mapped here; NULL: nowhere. */
 uint8_t *shm_view_at(const struct shm_link *link, const struct shm_grant *grant, uint32_t bytes,
                      bool write);
-/* Such an access has gone through the kernel: when that has cost enough, the peer is asked. */
+/* `count` such accesses have gone through the kernel: when that has cost enough, the peer is
+ * asked. */
 void shm_view_charge(struct shm_link *link, const struct shm_grant *grant, uint32_t key,
-                     uint32_t bytes);
+                     uint32_t bytes, uint32_t count);
 /* The peer's answer. `fd` stays the caller's. */
 void shm_view_offered(struct shm_link *link, const struct shm_offer *offer, int fd);
 /* All that is mapped goes, and what is known of costs. */

@@ -108,7 +108,7 @@ static uint64_t price_ns(const struct account *account, uint64_t region_bytes)
 }
 
 void shm_view_charge(struct shm_link *link, const struct shm_grant *grant, uint32_t key,
-                     uint32_t bytes)
+                     uint32_t bytes, uint32_t count)
 {
     if (link->views == NULL) {
         link->views = calloc(1, sizeof(*link->views));
@@ -117,7 +117,7 @@ void shm_view_charge(struct shm_link *link, const struct shm_grant *grant, uint3
         }
     }
     struct account *account = account_of(link->views, key);
-    account->spent_ns += ACCESS_NS + ACCESS_NS_A_KB * (uint64_t)(bytes >> 10);
+    account->spent_ns += count * (ACCESS_NS + ACCESS_NS_A_KB * (uint64_t)(bytes >> 10));
     /* It is on the board: there is an answer. */
     const bool there = grant->extent != 0 && grant->extent != account->extent;
     if (there || account->spent_ns >= price_ns(account, grant->bytes)) {
