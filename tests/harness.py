@@ -94,6 +94,8 @@ def parse(description, **more):
     parser.add_argument('--checked', action='store_true', help='each program as under `nonic run --check`: no errors')
     parser.add_argument('--with', action='append', default=[], dest='options', metavar='OPTION',
                         help='an option of `nonic run` for each program, as --with=--map-memory=now')
+    parser.add_argument('--without', action='append', default=[], metavar='WORD',
+                        help='leave tests out whose name has this word')
     parser.add_argument('--shard', type=shard, metavar='K/N', help='the Kth of N parts, from 0 on')
     parser.add_argument('--jobs', type=int, default=4, help='tests side by side (default 4)')
     parser.add_argument('--build', default=os.path.join(ROOT, 'build'), help='a build directory')
@@ -401,7 +403,7 @@ def wanted(name, smoke):
     """It has all words, is of the set, and its wire is the one whose turn it is."""
     if arguments.smoke and not smoke:
         return False
-    if not all(w in name for w in arguments.words):
+    if not all(w in name for w in arguments.words) or any(w in name for w in arguments.without):
         return False
     wire, _, rest = name.partition(' ')
     wire = wire.rstrip(':')
