@@ -18,6 +18,7 @@
 #include "verbs/efa.h"
 #include "verbs/internal.h"
 #include "verbs/odd.h"
+#include "verbs/refusals.h"
 
 static struct {
     pthread_mutex_t mutex;
@@ -205,18 +206,6 @@ void context_in_child(void)
 /* -- Calls that are not offered -----------------------------------------------------------------*/
 
 /* Programs may call a slot without a check for NULL, so each slot has a function that fails. */
-#define REFUSE_POINTER(type, name, ...)                                                            \
-    static type *name(__VA_ARGS__)                                                                 \
-    {                                                                                              \
-        return fail(EOPNOTSUPP);                                                                   \
-    }
-#define REFUSE_INT(name, ...)                                                                      \
-    static int name(__VA_ARGS__)                                                                   \
-    {                                                                                              \
-        return EOPNOTSUPP;                                                                         \
-    }
-#define U __attribute__((unused))
-
 REFUSE_POINTER(struct ibv_counters, no_counters, U struct ibv_context *context,
                U struct ibv_counters_init_attr *attr)
 REFUSE_POINTER(struct ibv_flow_action, no_flow_action, U struct ibv_context *context,

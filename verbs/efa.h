@@ -76,7 +76,7 @@ void efa_fill_polls(struct ibv_cq_ex *ex);
 /* Programs may ask it for what they asked for when they made it: EFA_WC_WITH_... */
 void efa_offer(struct ibv_cq_ex *ex, uint64_t wc_flags);
 
-/* -- efa_slots.c ------------------------------------------------------------------------------*/
+/* -- efa_context.c ------------------------------------------------------------------------------*/
 
 /* Puts EFA's functions, and refusals, in the places of those slots that differ. */
 void efa_fill_slots(struct verbs_context *verbs);

@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * efa_slots - the slots of a context that an EFA device does not have: shared receive queues,
- * XRC, memory windows, device memory, on-demand paging, clocks; and those that it has in a way of
- * its own. The calls that make an object fail,
- * so those that take one never get one. Calls by symbol are refused where they are.
+ * efa_context - what an EFA device's context has in place of a RoCE device's: it has no shared
+ * receive queues, XRC, memory windows, device memory, on-demand paging or clocks, and other ways to
+ * post and to poll.
+ *
+ * The calls that make an object fail, so those that take one never get one. Calls by symbol are
+ * refused where they are.
  */
 #include "verbs/efa.h"
-
-#define REFUSE_POINTER(type, name, ...)                                                            \
-    static type *name(__VA_ARGS__)                                                                 \
-    {                                                                                              \
-        return fail(EOPNOTSUPP);                                                                   \
-    }
-#define REFUSE_INT(name, ...)                                                                      \
-    static int name(__VA_ARGS__)                                                                   \
-    {                                                                                              \
-        return EOPNOTSUPP;                                                                         \
-    }
-#define U __attribute__((unused))
+#include "verbs/refusals.h"
 
 REFUSE_POINTER(struct ibv_srq, no_srq, U struct ibv_context *context,
                U struct ibv_srq_init_attr_ex *attr)
