@@ -368,7 +368,7 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
     sigdelset(&all, SIGSEGV);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failed = pthread_create(&live->thread.id, NULL, live_thread, live);
+    const int failed = system_start_thread(&live->thread.id, live_thread, live);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0) {
         snprintf(error, error_bytes, "no progress thread: %s", strerror(failed));

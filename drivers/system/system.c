@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "drivers/system/system.h"
 
+#include <dlfcn.h>
 #include <sys/eventfd.h>
+
+#include "base/check.h"
 
 int system_bind(int socket, const struct sockaddr *name, socklen_t name_bytes)
 {
@@ -46,4 +49,13 @@ void *system_map(int fd, size_t bytes, int protection)
         initialised(map, bytes);
     }
     return map;
+}
+
+int system_start_thread(pthread_t *thread, void *(*start)(void *), void *argument)
+{
+    typedef int create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    /* A search from within our library would find kernel's function of that name (-Bsymbolic). */
+    const uintptr_t first = (uintptr_t)dlsym(dlopen(NULL, RTLD_NOW), "pthread_create");
+    CHECK(first != 0);
+    return ((create *)first)(thread, NULL, start, argument);
 }

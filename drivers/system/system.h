@@ -66,6 +66,10 @@ static inline int system_advise(void *start, size_t bytes, int advice)
     return (int)syscall(SYS_madvise, start, bytes, advice);
 }
 
+/* pthread_create as the program's own calls find it, since a sanitizer in the program has to know
+ * of each thread. Returns the errno. */
+int system_start_thread(pthread_t *thread, void *(*start)(void *), void *argument);
+
 /* `path` begins at the directory `at`, which may be AT_FDCWD. */
 static inline int system_open(int at, const char *path, int flags)
 {

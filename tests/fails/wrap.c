@@ -298,9 +298,8 @@ int __wrap_system_epoll_change(int epoll, int what, int fd, struct epoll_event *
 /* They return the errno. */
 WRAP(int, errno, pthread_atfork, (void (*before)(void), void (*parent)(void), void (*child)(void)),
      (before, parent, child))
-WRAP(int, errno, pthread_create,
-     (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument),
-     (thread, attributes, run, argument))
+WRAP(int, errno, system_start_thread, (pthread_t * thread, void *(*run)(void *), void *argument),
+     (thread, run, argument))
 
 /* -- Functions with a last argument that may be missing -----------------------------------------*/
 
