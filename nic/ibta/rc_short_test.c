@@ -230,7 +230,12 @@ static void pull_drawn(struct twins *twins)
     const bool placed = departures[0].direct.kind == NIC_DIRECT_WRITE && departures[0].alone &&
                         departures[0].direct.message_bytes == departures[0].payload_bytes &&
                         one_in(twins, 3);
+    /* The world finds that it could place such, and the next are to wait for that. */
+    const bool places = departures[0].direct.kind == NIC_DIRECT_WRITE && one_in(twins, 3);
     for (int i = 0; i < 2; i++) {
+        if (places) {
+            nic_wait_to_place(twins->of[i]->qp);
+        }
         if (lost) {
             nic_on_gather_failed(&departures[i]);
         } else if (placed) {

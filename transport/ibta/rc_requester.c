@@ -281,7 +281,7 @@ bool rc_requester_next(struct rc_requester *requester, struct send_queue *queue,
     if (out->alone && work->kind == WORK_READ) {
         requester->reads_wait = false; /* Unless it is fetched, too. */
     }
-    if (out->alone && work->kind == WORK_WRITE) {
+    if (out->alone && work->kind == WORK_WRITE && work->bytes > requester->mtu_bytes) {
         requester->writes_wait = false; /* Likewise. */
     }
     if (work->packets == 0) {
