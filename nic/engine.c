@@ -245,6 +245,19 @@ uint32_t engine_destination(const struct qp *qp)
     return SRD_PORT_OF(CONTAINER_OF_CONST(qp, struct srd_peer, qp)->source.slot);
 }
 
+/* The port's challenges go to an address each. */
+const struct nic_av *engine_carrier_av(const struct qp *qp)
+{
+    return srd_is_port(qp) ? NULL : &qp->attributes.av;
+}
+
+void engine_carrier_by_ring(struct qp *qp, bool by_ring)
+{
+    const struct srd_shared *shared = qp->nic->srd;
+    srd_sender_use(&CONTAINER_OF(qp, struct srd_peer, qp)->sender,
+                   by_ring ? &shared->ring_policy : &shared->policy);
+}
+
 bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
     if (UNLIKELY(qp->cnp_due)) {

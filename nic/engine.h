@@ -86,6 +86,8 @@ bool engine_next_packet(struct qp *qp, struct instant now, struct nic_departure 
 void engine_on_gather_failed(struct qp *qp, const struct nic_departure *departure);
 /* The destination QPN of all that a carrier sends. */
 uint32_t engine_destination(const struct qp *qp);
+const struct nic_av *engine_carrier_av(const struct qp *qp);
+void engine_carrier_by_ring(struct qp *qp, bool by_ring);
 /* The link has no room for a packet that is ready. */
 void engine_on_blocked(struct qp *qp, struct instant now);
 

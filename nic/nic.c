@@ -117,6 +117,18 @@ uint32_t nic_qp_destination(const struct qp *qp)
     return send_queue_at(&qp->sends, qp->sends.next)->datagram.qpn;
 }
 
+const struct nic_av *nic_carrier_av(const struct qp *qp)
+{
+    return qp->engine == ENGINE_FLOW ? engine_carrier_av(qp) : NULL;
+}
+
+void nic_carrier_by_ring(struct qp *qp, bool by_ring)
+{
+    if (nic_carrier_av(qp) != NULL) {
+        engine_carrier_by_ring(qp, by_ring);
+    }
+}
+
 void nic_note_time(struct nic *nic, struct instant now)
 {
     nic->now = now;

@@ -317,6 +317,10 @@ void *nic_qp_link(const struct qp *qp);
 /* The destination QPN of the next request of a UD queue pair that has one, or of a carrier of SRD
  * (nic/srd.h). */
 uint32_t nic_qp_destination(const struct qp *qp);
+/* The address of a carrier's peer, which has no link (nic_av.link); NULL: `qp` is no carrier. */
+const struct nic_av *nic_carrier_av(const struct qp *qp);
+/* The packets of a carrier go by a ring in memory from now on, or by a network. */
+void nic_carrier_by_ring(struct qp *qp, bool by_ring);
 
 /* The next packet of `qp`. False: it has nothing (more) to send now and left the ready list. */
 bool nic_next_packet(struct nic *nic, struct qp *qp, struct instant now,

@@ -235,13 +235,27 @@ static struct link *shm_link_for_now(struct live *live, const struct nic_av *av,
     return link;
 }
 
+static bool ring_is_there(const struct live *live, const struct gid *peer, uint32_t slot)
+{
+    return live->shm != NULL && (shm_port_knows(live->shm, peer, LOCAL_NO_SLOT) ||
+                                 shm_port_knows(live->shm, peer, (int)slot));
+}
+
+struct link *live_ring_for_now(struct live *live, const struct qp *qp)
+{
+    const struct nic_av *av = nic_carrier_av(qp);
+    const uint32_t slot = av != NULL ? share_slot_of(nic_qp_destination(qp)) : 0;
+    return av != NULL && ring_is_there(live, &av->destination, slot)
+               ? shm_link_for_now(live, av, slot)
+               : NULL;
+}
+
 /* A peer of SRD may have no address handle here. Over UDP the datagram reaches a process that reads
  * the peer's common socket, and hands it on. */
 struct link *live_link_for_now(struct live *live, const struct nic_av *av, uint32_t qpn)
 {
     const uint32_t slot = share_slot_of(qpn);
-    if (live->shm != NULL && (shm_port_knows(live->shm, &av->destination, LOCAL_NO_SLOT) ||
-                              shm_port_knows(live->shm, &av->destination, (int)slot))) {
+    if (ring_is_there(live, &av->destination, slot)) {
         struct link *link = shm_link_for_now(live, av, slot);
         return link != NULL && shm_link_has_room(link) ? link : NULL;
     }

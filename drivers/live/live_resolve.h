@@ -25,6 +25,9 @@ static inline enum status live_unreachable(int reason)
 MUST_USE enum status live_resolve_management(struct live *live, struct nic_av *av, uint32_t slot);
 /* Will none of the wires that we may use ever lead to the peer? Then the user is told why. */
 MUST_USE bool live_is_out_of_reach(struct live *live, const struct gid *peer, uint32_t slot);
+/* The ring to the process of a carrier's peer (nic_carrier_av), which is not held; NULL: there is
+ * none, or `qp` is no carrier. */
+struct link *live_ring_for_now(struct live *live, const struct qp *qp);
 /* The link to the process that has the queue pair, for one packet of SRD: it is not held. NULL:
  * none; the packet is lost. */
 struct link *live_link_for_now(struct live *live, const struct nic_av *av, uint32_t qpn);

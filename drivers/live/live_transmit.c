@@ -186,11 +186,13 @@ static __attribute__((noinline)) bool transmit_watched(struct live *live, struct
                : live_transmit_packet(live, link, departure);
 }
 
-static bool transmit(struct live *live, const struct nic_departure *departure)
+/* `ring`: where a queue pair without a link of its own is led by now, or NULL. */
+static bool transmit(struct live *live, struct link *ring, const struct nic_departure *departure)
 {
-    struct link *link = departure->av->link == NULL
-                            ? live_link_for_now(live, departure->av, departure->destination_qpn)
-                            : choose(live, departure->av->link, departure->destination_qpn);
+    struct link *link =
+        departure->av->link != NULL ? choose(live, departure->av->link, departure->destination_qpn)
+        : ring != NULL              ? ring
+                       : live_link_for_now(live, departure->av, departure->destination_qpn);
     if (UNLIKELY(link == NULL)) {
         return true; /* There is no memory for it, or no room: the packet is lost. */
     }
@@ -253,17 +255,28 @@ static void unpark(struct live *live)
     }
 }
 
+/* A carrier has no link of its own, but there may be a ring to its peer. */
+static struct link *ring_of(struct live *live, struct qp *qp)
+{
+    struct link *ring = live_ring_for_now(live, qp);
+    nic_carrier_by_ring(qp, ring != NULL);
+    return ring;
+}
+
 /* One queue pair's turn. Returns how many packets it sent. */
 static uint32_t serve(struct live *live, struct qp *qp)
 {
     INVARIANTS(live_check_locked(live));
     struct nic_departure departure;
+    struct link *ring = NULL;
     const uint32_t turns = live->config.batch < TURN_PACKETS ? live->config.batch : TURN_PACKETS;
     uint32_t turn = 0;
     while (turn < turns && live->fetched_bytes < FETCHED_MAX) {
         struct link *link = nic_qp_link(qp);
         if (UNLIKELY(link != NULL && link->kind == LINK_SHARED)) {
             link = live_slot_link(live, link, nic_qp_destination(qp));
+        } else if (UNLIKELY(link == NULL)) {
+            link = ring = ring != NULL ? ring : ring_of(live, qp);
         }
         if (UNLIKELY(link != NULL && link->lost)) {
             look_again(live, link);
@@ -275,7 +288,7 @@ static uint32_t serve(struct live *live, struct qp *qp)
         if (!nic_next_packet(live->nic, qp, live->now, &departure)) {
             return turn;
         }
-        if (!transmit(live, &departure)) {
+        if (!transmit(live, ring, &departure)) {
             nic_on_gather_failed(&departure);
         }
         turn++;

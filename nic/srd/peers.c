@@ -140,6 +140,7 @@ void srd_nic_init(struct nic *nic, void *memory)
     shared->boot = (uint32_t)prng_next(&nic->prng);
     shared->key = (struct siphash_key){{prng_next(&nic->prng), prng_next(&nic->prng)}};
     shared->policy = path_policy_default();
+    shared->ring_policy = path_policy_of_ring();
     make_lists(shared, limits);
     make_peers(nic, shared);
 }

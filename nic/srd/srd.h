@@ -142,6 +142,7 @@ struct srd_shared {
     uint32_t boot;
     uint8_t slot;
     struct path_policy policy;
+    struct path_policy ring_policy; /* For peers to whom a ring leads. */
     struct srd_host *hosts;
     struct srd_peer *peers;
     struct srd_peer **buckets; /* By GID. */

@@ -36,6 +36,9 @@
 /* One tick of a kernel's clock. */
 #define OVERSLEPT_NS 4000000
 
+/* More than a ring takes, and than a flow's window of PSNs has. */
+#define RING_PACKETS 2048
+
 struct path_policy path_policy_default(void)
 {
     return (struct path_policy){
@@ -47,6 +50,14 @@ struct path_policy path_policy_default(void)
         .revive_answers = 2,
         .reordering_recoveries = 16,
     };
+}
+
+struct path_policy path_policy_of_ring(void)
+{
+    struct path_policy policy = path_policy_default();
+    policy.congestion.start_packets = policy.congestion.least_packets = RING_PACKETS;
+    policy.congestion.start_pace_percent = policy.congestion.pace_percent = UINT16_MAX;
+    return policy;
 }
 
 void path_init(struct path *path, const struct path_config *config, struct instant now)

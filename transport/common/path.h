@@ -56,6 +56,9 @@ struct path_policy {
 };
 
 struct path_policy path_policy_default(void);
+/* For a ring in memory, which loses nothing, and whose sender waits for room. A delay there tells
+ * that the peer's process does not run: no reason to slow down. */
+struct path_policy path_policy_of_ring(void);
 
 struct path {
     const struct path_policy *policy;

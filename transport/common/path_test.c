@@ -25,9 +25,10 @@ struct bench {
     struct path_record records[PATH_RECORDS];
 };
 
-static void start_at(struct bench *bench, uint32_t tsn, uint64_t trip_ns)
+static void start_with(struct bench *bench, struct path_policy policy, uint32_t tsn,
+                       uint64_t trip_ns)
 {
-    bench->policy = path_policy_default();
+    bench->policy = policy;
     path_init(&bench->path,
               &(struct path_config){
                   .first_tsn = psn_of(tsn),
@@ -38,6 +39,11 @@ static void start_at(struct bench *bench, uint32_t tsn, uint64_t trip_ns)
                   .policy = &bench->policy,
               },
               (struct instant){0});
+}
+
+static void start_at(struct bench *bench, uint32_t tsn, uint64_t trip_ns)
+{
+    start_with(bench, path_policy_default(), tsn, trip_ns);
 }
 
 static struct instant at(uint64_t ns)
@@ -478,6 +484,46 @@ static void test_fast_pace(void **state)
     assert_in_range(packets, 50, 251); /* A quarter of the window at most. */
 }
 
+/* Sends as long as there is room, for 2 ms. Returns the last TSN. */
+static struct psn send_what_may_leave(struct bench *bench, uint64_t *now)
+{
+    struct psn last = psn_of(0);
+    for (const uint64_t end = *now + 2000 * US; *now < end; *now += US) {
+        if (path_room(&bench->path, at(*now)) > 0) {
+            last = sent(bench, *now);
+        }
+    }
+    return last;
+}
+
+/* Packets in flight after ten pauses of the peer of 20 ms each, behind which it has all that left.
+ */
+static uint32_t flight_after_pauses(struct path_policy policy)
+{
+    struct bench bench;
+    uint64_t now = 0;
+    start_with(&bench, policy, 0, 0);
+    for (uint32_t pause = 0; pause < 10; pause++) {
+        const struct psn last = send_what_may_leave(&bench, &now);
+        for (const uint64_t end = now + 20000 * US; now < end; now += 100 * US) {
+            if (instant_reached(at(now), path_deadline(&bench.path))) {
+                (void)!path_on_time(&bench.path, at(0), at(now));
+            }
+        }
+        (void)echo(&bench, last, now);
+    }
+    (void)send_what_may_leave(&bench, &now);
+    return path_flight(&bench.path) / PACKET;
+}
+
+/* A ring in memory loses nothing: a peer that pauses does not run. */
+static void test_ring(void **state)
+{
+    (void)state;
+    assert_in_range(flight_after_pauses(path_policy_default()), 1, 100);
+    assert_true(flight_after_pauses(path_policy_of_ring()) >= 1024);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_window_and_pace),
         cmocka_unit_test(test_oversleeps),
         cmocka_unit_test(test_fast_pace),
+        cmocka_unit_test(test_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

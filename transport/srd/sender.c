@@ -31,6 +31,11 @@ void srd_sender_init(struct srd_sender *sender, const struct srd_sender_config *
     sender->path_records = config->path_records;
 }
 
+void srd_sender_use(struct srd_sender *sender, const struct path_policy *policy)
+{
+    sender->policy = sender->path.policy = policy;
+}
+
 /* -- PSNs ---------------------------------------------------------------------------------------*/
 
 static bool is_open(const struct srd_sender *sender, uint32_t psn)

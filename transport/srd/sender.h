@@ -95,6 +95,8 @@ struct srd_sender_config {
 };
 
 void srd_sender_init(struct srd_sender *sender, const struct srd_sender_config *config);
+/* Another policy from now on, which stays in place. */
+void srd_sender_use(struct srd_sender *sender, const struct path_policy *policy);
 
 /* Sends an instance, whose caller's fields are set. */
 void srd_sender_post(struct srd_sender *sender, struct srd_instance *instance, struct instant now);
