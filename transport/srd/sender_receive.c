@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * sender_receive - answers and challenges that a sender hears.
+ */
+#include "transport/srd/sender_internal.h"
+
+#define WAIT_NS 64000u /* Wait code 0. */
+
+/* -- Answers ------------------------------------------------------------------------------------*/
+
+/* The instance found no receive: it waits, and goes on with other PSNs. */
+static void on_no_receive(struct srd_sender *sender, struct srd_instance *instance,
+                          uint8_t wait_code, struct instant now)
+{
+    if (instance->tries == 0) {
+        srd_end_sent(sender, instance, SRD_STATUS_NO_RECEIVE);
+        return;
+    }
+    srd_give_psns_up(sender, instance);
+    instance->tries = (uint8_t)(instance->tries - (instance->tries != SRD_RETRY_FOREVER));
+    instance->begun = 0;
+    instance->wait_until = instant_after(now, (uint64_t)WAIT_NS << wait_code);
+    list_append(&sender->waiting, &instance->node);
+}
+
+static void on_taken(struct srd_sender *sender, struct srd_transmission *one, struct instant now)
+{
+    struct srd_instance *instance = one->instance;
+    (void)path_on_arrived(&sender->path, one->tsn, now);
+    list_remove(&one->node);
+    list_append(sender->records, &one->node);
+    srd_close_psn(sender, one->psn);
+    if (++instance->taken == instance->packets) {
+        list_remove(&instance->node);
+        srd_end_instance(sender, instance, SRD_STATUS_OK);
+    }
+}
+
+/* The record of an answer that has a verdict on the PSN; NULL: none. */
+static const struct srd_record *record_of(const struct srd_answer *answer, uint32_t psn)
+{
+    for (uint32_t i = 0; i < answer->record_count; i++) {
+        const uint32_t ahead = psn - answer->records[i].psn;
+        if (ahead < 64 && (answer->records[i].bitmap >> ahead & 1) != 0) {
+            return &answer->records[i];
+        }
+    }
+    return NULL;
+}
+
+/* Instances that the answer refuses, first: what it says of their other packets does not matter. */
+static void refuse(struct srd_sender *sender, const struct srd_record *record, struct instant now)
+{
+    struct list *next;
+    for (struct list *node = sender->sent.next; node != &sender->sent; node = next) {
+        struct srd_instance *instance = srd_instance_of(node);
+        uint64_t refused = 0;
+        next = node->next;
+        for (uint32_t i = 0; i < instance->packets; i++) {
+            const uint32_t ahead = instance->first + i - record->psn;
+            refused |= ahead < 64 && srd_psn_is_open(sender, instance->first + i)
+                           ? record->bitmap >> ahead & 1
+                           : 0;
+        }
+        if (refused != 0 && record->kind == SRD_KIND_REFUSED) {
+            srd_end_sent(sender, instance, (enum srd_status)record->status);
+        } else if (refused != 0) {
+            on_no_receive(sender, instance, record->wait_code, now);
+        }
+    }
+}
+
+static void take(struct srd_sender *sender, struct list *list, const struct srd_answer *answer,
+                 struct instant now)
+{
+    struct list *next;
+    for (struct list *node = list->next; node != list; node = next) {
+        struct srd_transmission *one = srd_transmission_of(node);
+        next = node->next;
+        if (srd_distance(one->psn, answer->taken_before) > 0 ||
+            record_of(answer, one->psn) != NULL) {
+            on_taken(sender, one, now);
+        }
+    }
+}
+
+/* The answer had no room for all verdicts, and nothing is left to send on which it had one: the
+ * next one has room for others. */
+static void ask_for_rest(struct srd_sender *sender)
+{
+    sender->probe_due |= !list_empty(&sender->flight) && list_empty(&sender->lost) &&
+                         srd_first_loss_at(sender).ns == UINT64_MAX && !sender->described_all;
+}
+
+/* Does it speak of this flow, and of nothing that never left? */
+static enum srd_heard judge_answer(const struct srd_sender *sender, const struct srd_packet *packet)
+{
+    const struct srd_answer *answer = &packet->answer;
+    if (sender->state != SRD_FLOW_OPEN || packet->flow != sender->flow ||
+        packet->tag != sender->tag) {
+        return SRD_HEARD_STALE;
+    }
+    bool possible = srd_distance(answer->taken_before, sender->next) >= 0;
+    for (uint32_t i = 0; i < answer->record_count; i++) {
+        possible &= srd_distance(answer->records[i].psn, sender->next) > 0;
+    }
+    return possible ? SRD_HEARD : SRD_HEARD_IMPOSSIBLE;
+}
+
+static bool hear_echo(struct srd_sender *sender, const struct srd_answer *answer,
+                      struct instant now)
+{
+    const struct path_echo_report echo = {.tsn = psn_of(answer->echo_tsn),
+                                          .held_ns = answer->echo_delay_ns,
+                                          .ce_packets = answer->ce_marked};
+    if (answer->echo_void) {
+        return true;
+    }
+    if (answer->echo_path != 0 || path_on_echo(&sender->path, &echo, now) == PATH_ECHO_IMPOSSIBLE) {
+        return false;
+    }
+    if (answer->duplicates != 0) {
+        path_on_spurious(&sender->path, answer->duplicates, now);
+    }
+    return true;
+}
+
+enum srd_heard srd_sender_on_answer(struct srd_sender *sender, const struct srd_packet *packet,
+                                    struct instant now)
+{
+    const struct srd_answer *answer = &packet->answer;
+    srd_give_up(sender, now);
+    const enum srd_heard heard = judge_answer(sender, packet);
+    if (heard != SRD_HEARD) {
+        return heard;
+    }
+    if (!hear_echo(sender, answer, now)) {
+        return SRD_HEARD_IMPOSSIBLE;
+    }
+    for (uint32_t i = 0; i < answer->record_count; i++) {
+        if (answer->records[i].kind != SRD_KIND_TAKEN) {
+            refuse(sender, &answer->records[i], now);
+        }
+    }
+    take(sender, &sender->flight, answer, now);
+    take(sender, &sender->lost, answer, now);
+    sender->described_all = !answer->more;
+    if (answer->more && answer->record_count != 0) {
+        sender->described = answer->records[answer->record_count - 1].psn;
+    }
+    srd_find_lost(sender, now);
+    ask_for_rest(sender);
+    INVARIANTS(srd_sender_check(sender));
+    return SRD_HEARD;
+}
+
+/* -- Challenges ---------------------------------------------------------------------------------*/
+
+static void open_flow(struct srd_sender *sender, const struct srd_packet *packet,
+                      struct instant now)
+{
+    const bool one = sender->hellos == 1;
+    sender->state = SRD_FLOW_OPEN;
+    sender->tag = packet->tag;
+    sender->boot = packet->challenge.boot;
+    sender->boot_known = true;
+    sender->described_all = true;
+    sender->probe_due = false;
+    sender->used_at = now;
+    path_init(&sender->path,
+              &(struct path_config){
+                  .first_tsn = psn_of(packet->flow),
+                  .packet_bytes = SRD_PACKET_COST + sender->chunk_bytes,
+                  .trip_ns = one ? now.ns - sender->hello_since.ns : 0,
+                  .records = sender->path_records,
+                  .record_count = PATH_RECORDS,
+                  .policy = sender->policy,
+              },
+              now);
+}
+
+/* The receiver does not know the flow. A process that has not changed meanwhile has taken nothing
+ * of what is under way, and never will: it all begins anew. Of one that came in the place of
+ * another we do not know what the other one took. */
+static void lose_flow(struct srd_sender *sender, bool same, struct instant now)
+{
+    while (!list_empty(&sender->sent)) {
+        struct srd_instance *newest = srd_instance_of(sender->sent.previous);
+        const bool left = newest->begun != 0;
+        srd_give_psns_up(sender, newest);
+        newest->begun = 0;
+        if (same || !left) {
+            list_prepend(&sender->unsent, &newest->node);
+        } else {
+            srd_end_instance(sender, newest, SRD_STATUS_ABORT);
+        }
+    }
+    srd_start_greeting(sender, now);
+}
+
+enum srd_heard srd_sender_on_challenge(struct srd_sender *sender, const struct srd_packet *packet,
+                                       struct instant now)
+{
+    const struct srd_challenge *challenge = &packet->challenge;
+    const bool greets = sender->state == SRD_FLOW_GREETS && sender->hellos != 0;
+    const bool stale = challenge->reason == SRD_REASON_STALE;
+    if (packet->flow != sender->flow || (stale ? sender->state != SRD_FLOW_OPEN : !greets)) {
+        return SRD_HEARD_STALE;
+    }
+    srd_give_up(sender, now);
+    if (!stale) {
+        open_flow(sender, packet, now);
+    } else if (sender->next - challenge->psn - 1 >= 2 * SRD_WINDOW) {
+        return SRD_HEARD_IMPOSSIBLE;
+    } else {
+        const bool same = challenge->boot == sender->boot;
+        sender->boot = challenge->boot;
+        lose_flow(sender, same, now);
+    }
+    INVARIANTS(srd_sender_check(sender));
+    return SRD_HEARD;
+}
