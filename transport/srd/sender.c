@@ -27,6 +27,24 @@ void srd_sender_use(struct srd_sender *sender, const struct path_policy *policy)
     sender->policy = sender->path.policy = policy;
 }
 
+void srd_start_flow(struct srd_sender *sender, struct psn tsn, uint64_t trip_ns, struct instant now)
+{
+    sender->state = SRD_FLOW_OPEN;
+    sender->described_all = true;
+    sender->probe_due = false;
+    sender->used_at = now;
+    path_init(&sender->path,
+              &(struct path_config){
+                  .first_tsn = tsn,
+                  .packet_bytes = SRD_PACKET_COST + sender->chunk_bytes,
+                  .trip_ns = trip_ns,
+                  .records = sender->path_records,
+                  .record_count = PATH_RECORDS,
+                  .policy = sender->policy,
+              },
+              now);
+}
+
 /* -- PSNs ---------------------------------------------------------------------------------------*/
 
 bool srd_psn_is_open(const struct srd_sender *sender, uint32_t psn)

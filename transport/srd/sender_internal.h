@@ -23,6 +23,10 @@ static inline struct srd_transmission *srd_transmission_of(struct list *node)
 
 /* -- sender.c -----------------------------------------------------------------------------------*/
 
+/* The flow is there, and its path knows nothing but the next TSN and perhaps a round trip (0: not
+ * known). */
+void srd_start_flow(struct srd_sender *sender, struct psn tsn, uint64_t trip_ns,
+                    struct instant now);
 /* Is the verdict on a PSN open? */
 bool srd_psn_is_open(const struct srd_sender *sender, uint32_t psn);
 void srd_close_psn(struct srd_sender *sender, uint32_t psn);

@@ -159,24 +159,11 @@ enum srd_heard srd_sender_on_answer(struct srd_sender *sender, const struct srd_
 static void open_flow(struct srd_sender *sender, const struct srd_packet *packet,
                       struct instant now)
 {
-    const bool one = sender->hellos == 1;
-    sender->state = SRD_FLOW_OPEN;
+    const uint64_t trip_ns = sender->hellos == 1 ? now.ns - sender->hello_since.ns : 0;
     sender->tag = packet->tag;
     sender->boot = packet->challenge.boot;
     sender->boot_known = true;
-    sender->described_all = true;
-    sender->probe_due = false;
-    sender->used_at = now;
-    path_init(&sender->path,
-              &(struct path_config){
-                  .first_tsn = psn_of(packet->flow),
-                  .packet_bytes = SRD_PACKET_COST + sender->chunk_bytes,
-                  .trip_ns = one ? now.ns - sender->hello_since.ns : 0,
-                  .records = sender->path_records,
-                  .record_count = PATH_RECORDS,
-                  .policy = sender->policy,
-              },
-              now);
+    srd_start_flow(sender, psn_of(packet->flow), trip_ns, now);
 }
 
 /* The receiver does not know the flow. A process that has not changed meanwhile has taken nothing
