@@ -41,7 +41,8 @@ struct nic;
 /* All 0: the NIC has no queue pairs of SRD. Otherwise each number is at least 1, qps of nic_limits
  * at most SRD_QPS_MAX, qpn_base the process' slot << 16, and qpn_span 256. */
 struct srd_limits {
-    uint32_t peers;       /* Processes with which something was under way lately. */
+    uint32_t contacts;    /* Processes that are known; at most SRD_CONTACTS_MAX. */
+    uint32_t peers;       /* Those with which something goes on at a time; SRD_PEERS_MAX. */
     uint32_t hosts;       /* GIDs; at most SRD_HOSTS_MAX. */
     uint32_t assemblies;  /* Messages that came in part. */
     uint32_t requests;    /* Requests of all queue pairs under way; others wait. */
@@ -56,6 +57,7 @@ struct srd_limits {
 #define SRD_QPS_MAX        250u
 #define SRD_HOSTS_MAX      65534u
 #define SRD_PEERS_MAX      15000u
+#define SRD_CONTACTS_MAX   ((1u << 24) - 1)
 #define SRD_SGES_MAX       2u
 #define SRD_RDMA_BYTES_MAX (1u << 30)
 #define SRD_INLINE_MAX     80u /* Bytes of a request that may be inline. */
@@ -92,6 +94,9 @@ const struct gid *srd_host_gid(const struct nic *nic, uint16_t host);
 
 /* For tests: is nothing under way, and has every pool all that it had? */
 bool srd_is_quiet(const struct nic *nic);
+/* For tests: how many processes are known; with how many something goes on. */
+uint32_t srd_contact_count(const struct nic *nic);
+uint32_t srd_peer_count(const struct nic *nic);
 
 /* -- How requests end ---------------------------------------------------------------------------*/
 

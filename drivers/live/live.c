@@ -112,7 +112,8 @@ static void limit_efa(struct nic_limits *mine)
     mine->inline_bytes = 32;
     mine->groups = mine->attachments = 0;
     /* A packet of SRD has up to 24 bytes more in front of its payload than one of RoCE. */
-    mine->srd = (struct srd_limits){.peers = 4096,
+    mine->srd = (struct srd_limits){.contacts = 1u << 17,
+                                    .peers = 4096,
                                     .hosts = SRD_HOSTS_MAX,
                                     .assemblies = 4096,
                                     .requests = 1u << 14,

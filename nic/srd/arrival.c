@@ -137,25 +137,40 @@ static bool open_flow(struct srd_peer *peer, const struct srd_packet *packet, st
     return true;
 }
 
+/* The record of a source, whether it rests or not. */
+static struct srd_entry entry_of(const struct nic *nic, const struct srd_source *source,
+                                 struct instant now)
+{
+    const struct srd_contact *contact = srd_find_contact(nic, source);
+    const struct srd_peer *peer = srd_peer_of_contact(nic, contact);
+    if (contact == NULL) {
+        return (struct srd_entry){.known = false};
+    }
+    return peer != NULL ? peer->entry : srd_rest_entry(&contact->rest, &nic->srd->key, source, now);
+}
+
 /* The peer whose flow the packet is of, or opens; NULL: the packet is dropped. */
 static struct srd_peer *admit(struct nic *nic, const struct nic_frame *frame,
                               const struct srd_packet *packet, struct instant now)
 {
-    static const struct srd_entry nobody = {.known = false};
     const struct srd_source source =
         srd_source_of(&frame->source, (uint8_t)(packet->source_qpn >> 8));
     const struct nic_av av = {
         .source = frame->destination, .destination = frame->source, .hop_limit = 64};
-    struct srd_peer *peer = srd_find_peer(nic, &source);
-    switch (srd_entry_judge(peer == NULL ? &nobody : &peer->entry, &nic->srd->key, &source,
-                            packet->flow, packet->tag, now)) {
-    case SRD_ENTRY_KNOWN: srd_touch_peer(peer); return peer;
-    case SRD_ENTRY_WRONG_TAG: nic_count(nic, COUNTER_drop_srd_tag); return NULL;
-    case SRD_ENTRY_STALE: srd_challenge(nic, frame, packet, SRD_REASON_STALE, now); return NULL;
-    case SRD_ENTRY_OPENS: break;
+    const struct srd_entry entry = entry_of(nic, &source, now);
+    const enum srd_entry_verdict verdict =
+        srd_entry_judge(&entry, &nic->srd->key, &source, packet->flow, packet->tag, now);
+    if (verdict == SRD_ENTRY_WRONG_TAG) {
+        nic_count(nic, COUNTER_drop_srd_tag);
+        return NULL;
     }
-    peer = srd_meet_peer(nic, &source, &av);
-    if (peer == NULL || !open_flow(peer, packet, now)) {
+    if (verdict == SRD_ENTRY_STALE) {
+        srd_challenge(nic, frame, packet, SRD_REASON_STALE, now);
+        return NULL;
+    }
+    struct srd_peer *peer =
+        srd_may_wake(nic, &source, SRD_THEY) ? srd_meet_peer(nic, &source, &av) : NULL;
+    if (peer == NULL || (verdict == SRD_ENTRY_OPENS && !open_flow(peer, packet, now))) {
         nic_count(nic, COUNTER_drop_srd_full);
         return NULL;
     }

@@ -35,7 +35,7 @@ static void set_deadline(struct srd_peer *peer, struct instant now)
     const struct instant least = instant_after(now, WAKE_LEAST_NS);
     const struct instant at = instant_earlier(
         instant_earlier(srd_receiver_deadline(&peer->receiver), srd_ask_deadline(peer)),
-        srd_sender_deadline(&peer->sender, now));
+        instant_earlier(srd_sender_deadline(&peer->sender, now), srd_rest_at(peer)));
     peer->deadline = instant_before(at, least) ? least : at;
     nic_arm_timer(&peer->qp, peer->deadline);
 }
@@ -62,12 +62,34 @@ void srd_update(struct srd_peer *peer, struct instant now)
     if (srd_flow_ready(&peer->qp)) {
         nic_schedule(&peer->qp);
     }
+    srd_file_flow(peer);
     set_deadline(peer, now);
+    if (srd_rest_at(peer).ns != UINT64_MAX) {
+        srd_feed(peer->qp.nic); /* It yields to a process that waits. */
+    }
+}
+
+/* The time to rest has come. False: it goes on, since its carrier waits for its turn. */
+static bool rests(struct srd_peer *peer, struct instant now)
+{
+    if (!instant_reached(now, srd_rest_at(peer))) {
+        return false;
+    }
+    if (peer->qp.listing != QP_LISTED_NOWHERE) {
+        srd_touch_peer(peer);
+        return false;
+    }
+    srd_rest(peer);
+    srd_feed(peer->qp.nic);
+    return true;
 }
 
 void srd_flow_on_deadline(struct qp *qp, struct instant now)
 {
     struct srd_peer *peer = srd_peer_of(qp);
+    if (rests(peer, now)) {
+        return;
+    }
     srd_leave_outdated(peer, now);
     srd_sender_on_time(&peer->sender, now);
     srd_ask_again(peer, now);

@@ -55,12 +55,17 @@ static enum srd_status judge(const struct srd_request *request)
     return there ? SRD_STATUS_OK : SRD_STATUS_LOCAL_BAD_LKEY;
 }
 
+static struct srd_source target_of(const struct work *work)
+{
+    const struct nic_av *av = work->datagram.av;
+    return srd_source_of(&av->destination, (uint8_t)(work->datagram.qpn >> 16));
+}
+
 static void hand_one_over(struct qp *qp, struct work *work, struct instant now)
 {
     struct nic *nic = qp->nic;
     const struct nic_av *av = work->datagram.av;
-    const struct srd_source target =
-        srd_source_of(&av->destination, (uint8_t)(work->datagram.qpn >> 16));
+    const struct srd_source target = target_of(work);
     struct srd_request *request = request_of(list_pop(&nic->srd->requests_free));
     fill(request, qp, work);
     list_append(&qp->out.srd.requests, &request->node);
@@ -84,11 +89,13 @@ static void hand_one_over(struct qp *qp, struct work *work, struct instant now)
 void srd_hand_over(struct qp *qp, struct instant now)
 {
     while (srd_has_posts(qp)) {
-        if (list_empty(&qp->nic->srd->requests_free)) {
+        struct work *work = send_queue_at(&qp->sends, qp->sends.head);
+        const struct srd_source target = target_of(work);
+        if (list_empty(&qp->nic->srd->requests_free) || !srd_may_wake(qp->nic, &target, SRD_WE)) {
             qp->nic->srd->starved = true;
             return;
         }
-        hand_one_over(qp, send_queue_at(&qp->sends, qp->sends.head), now);
+        hand_one_over(qp, work, now);
     }
 }
 

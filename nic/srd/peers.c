@@ -1,64 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * peers - the memory of SRD: peers and their carriers, hosts, and what is under way.
+ * peers - processes with which something goes on: from rest, and back to it.
  */
 #include <string.h>
 
-#include "base/align.h"
-#include "base/bits.h"
 #include "nic/srd/srd.h"
 
-/* Peers that are looked at for one that may go. */
+/* Peers that are looked at for one that may rest at once. */
 #define LOOKS 16
 
-/* -- Memory -------------------------------------------------------------------------------------*/
-
-static uint32_t bucket_count(const struct nic_limits *limits)
-{
-    return (uint32_t)power_of_two(limits->srd.peers);
-}
-
-size_t srd_nic_bytes(const struct nic_limits *limits)
-{
-    const struct srd_limits *srd = &limits->srd;
-    if (srd->peers == 0) {
-        return 0;
-    }
-    return line_aligned(sizeof(struct srd_shared)) +
-           line_aligned(srd->hosts * sizeof(struct srd_host)) +
-           line_aligned(srd->peers * line_aligned(sizeof(struct srd_peer))) +
-           line_aligned(bucket_count(limits) * sizeof(struct srd_peer *)) +
-           line_aligned(srd->requests * sizeof(struct srd_request)) +
-           line_aligned(srd->parts * sizeof(struct srd_part)) +
-           line_aligned(srd->assemblies * sizeof(struct srd_incoming)) +
-           line_aligned(srd->reads * sizeof(struct srd_read)) +
-           line_aligned(srd->packets * sizeof(struct srd_transmission));
-}
-
-static void check_limits(const struct nic_limits *limits)
-{
-    const struct srd_limits *srd = &limits->srd;
-    CHECK(srd->peers <= SRD_PEERS_MAX && limits->qps <= SRD_QPS_MAX);
-    CHECK(srd->hosts >= 1 && srd->hosts <= SRD_HOSTS_MAX && srd->requests >= 1 && srd->parts >= 1);
-    CHECK(srd->assemblies >= 1 && srd->reads >= 1 && srd->packets >= 1);
-    CHECK(srd->chunk_bytes >= SRD_CHUNK_LEAST && srd->chunk_bytes <= SRD_CHUNK_MOST);
-    CHECK(srd->chunk_bytes % SRD_CHUNK_STEP == 0);
-    CHECK(srd->send_bytes <= SRD_PACKETS * srd->chunk_bytes);
-    CHECK((limits->qpn_base & 0xffff) == 0 && limits->qpn_span == 256);
-}
-
-static void *take(uint8_t **at, size_t bytes)
-{
-    void *taken = *at;
-    *at += line_aligned(bytes);
-    return taken;
-}
-
-static struct srd_peer *peer_at(const struct srd_shared *shared, uint32_t number)
-{
-    return (struct srd_peer *)(void *)((uint8_t *)shared->peers +
-                                       number * line_aligned(sizeof(struct srd_peer)));
-}
+/* -- Carriers -----------------------------------------------------------------------------------*/
 
 /* A queue pair of the NIC's own. */
 static void make_carrier(struct nic *nic, struct qp *qp, uint32_t number)
@@ -74,123 +25,34 @@ static void make_carrier(struct nic *nic, struct qp *qp, uint32_t number)
     nic->qps[qp->number & nic->qp_mask] = qp;
 }
 
+void srd_make_port(struct nic *nic)
+{
+    nic->srd->next_carrier = SRD_CARRIER_FIRST;
+    make_carrier(nic, &nic->srd->port, SRD_PORT);
+}
+
 /* Carriers have entries of the table behind those of programs, which have the first 252. */
-static void make_peers(struct nic *nic, struct srd_shared *shared)
+static struct srd_peer *make_peer(struct nic *nic)
 {
-    uint32_t number = SRD_CARRIER_FIRST;
-    make_carrier(nic, &shared->port, SRD_PORT);
-    for (uint32_t i = 0; i < nic->limits.srd.peers; i++, number++) {
-        struct srd_peer *peer = peer_at(shared, i);
-        number += (number & nic->qp_mask) == (SRD_PORT & nic->qp_mask);
-        make_carrier(nic, &peer->qp, number);
-        list_init(&peer->by_use);
-        list_init(&peer->to_cut);
-        list_init(&peer->asking);
-        list_init(&peer->reads);
-        list_append(&shared->peers_free, &peer->by_use);
-    }
+    struct srd_shared *shared = nic->srd;
+    struct srd_peer *peer = &shared->peers[shared->peers_made++];
+    shared->next_carrier += (shared->next_carrier & nic->qp_mask) == (SRD_PORT & nic->qp_mask);
+    make_carrier(nic, &peer->qp, shared->next_carrier++);
+    list_init(&peer->by_use);
+    list_init(&peer->to_cut);
+    list_init(&peer->asking);
+    list_init(&peer->reads);
+    return peer;
 }
 
-static void make_lists(struct srd_shared *shared, const struct srd_limits *limits)
+/* A free one, or one that was never used: whose memory nobody has touched. */
+static struct srd_peer *take(struct nic *nic)
 {
-    struct list *const lists[] = {
-        &shared->peers_by_use,  &shared->peers_free, &shared->requests_free, &shared->parts_free,
-        &shared->incoming_free, &shared->reads_free, &shared->packets_free};
-    for (size_t i = 0; i < COUNT_OF(lists); i++) {
-        list_init(lists[i]);
-    }
-    for (uint32_t i = 0; i < limits->requests; i++) {
-        list_init(&shared->requests[i].to_cut);
-        list_append(&shared->requests_free, &shared->requests[i].node);
-    }
-    for (uint32_t i = 0; i < limits->parts; i++) {
-        list_append(&shared->parts_free, &shared->parts[i].node);
-    }
-    for (uint32_t i = 0; i < limits->assemblies; i++) {
-        list_append(&shared->incoming_free, &shared->incoming[i].node);
-    }
-    for (uint32_t i = 0; i < limits->reads; i++) {
-        list_append(&shared->reads_free, &shared->reads[i].node);
-    }
-    for (uint32_t i = 0; i < limits->packets; i++) {
-        list_append(&shared->packets_free, &shared->packets[i].node);
-    }
+    struct list *node = list_pop(&nic->srd->peers_free);
+    return node == NULL ? make_peer(nic) : CONTAINER_OF(node, struct srd_peer, by_use);
 }
 
-void srd_nic_init(struct nic *nic, void *memory)
-{
-    const struct srd_limits *limits = &nic->limits.srd;
-    if (limits->peers == 0) {
-        return;
-    }
-    check_limits(&nic->limits);
-    uint8_t *at = memory;
-    struct srd_shared *shared = take(&at, sizeof(*shared));
-    nic->srd = shared;
-    shared->hosts = take(&at, limits->hosts * sizeof(struct srd_host));
-    shared->peers = take(&at, limits->peers * line_aligned(sizeof(struct srd_peer)));
-    shared->buckets = take(&at, bucket_count(&nic->limits) * sizeof(struct srd_peer *));
-    shared->requests = take(&at, limits->requests * sizeof(struct srd_request));
-    shared->parts = take(&at, limits->parts * sizeof(struct srd_part));
-    shared->incoming = take(&at, limits->assemblies * sizeof(struct srd_incoming));
-    shared->reads = take(&at, limits->reads * sizeof(struct srd_read));
-    shared->packets = take(&at, limits->packets * sizeof(struct srd_transmission));
-    shared->bucket_mask = bucket_count(&nic->limits) - 1;
-    shared->slot = (uint8_t)(nic->limits.qpn_base >> 16);
-    shared->boot = (uint32_t)prng_next(&nic->prng);
-    shared->key = (struct siphash_key){{prng_next(&nic->prng), prng_next(&nic->prng)}};
-    shared->policy = path_policy_default();
-    shared->ring_policy = path_policy_of_ring();
-    make_lists(shared, limits);
-    make_peers(nic, shared);
-}
-
-/* -- Hosts --------------------------------------------------------------------------------------*/
-
-/* The host of that GID, or a free one that becomes it; UINT32_MAX: there is none. */
-static uint32_t find_host(const struct nic *nic, const struct gid *gid)
-{
-    uint32_t free = UINT32_MAX;
-    for (uint32_t i = 0; i < nic->limits.srd.hosts; i++) {
-        const struct srd_host *host = &nic->srd->hosts[i];
-        if (host->handles + host->peers == 0) {
-            free = free == UINT32_MAX ? i : free;
-        } else if (gid_equal(&host->gid, gid)) {
-            return i;
-        }
-    }
-    return free;
-}
-
-enum status srd_hold_host(struct nic *nic, const struct gid *gid, uint16_t *host)
-{
-    const uint32_t found = find_host(nic, gid);
-    if (found == UINT32_MAX) {
-        return STATUS_FULL;
-    }
-    nic->srd->hosts[found].gid = *gid;
-    nic->srd->hosts[found].handles++;
-    *host = (uint16_t)found;
-    return STATUS_OK;
-}
-
-void srd_let_host_go(struct nic *nic, uint16_t host)
-{
-    CHECK(nic->srd->hosts[host].handles != 0);
-    nic->srd->hosts[host].handles--;
-}
-
-bool srd_host_is_held(const struct nic *nic, uint16_t host)
-{
-    return nic->srd->hosts[host].handles != 0;
-}
-
-const struct gid *srd_host_gid(const struct nic *nic, uint16_t host)
-{
-    return &nic->srd->hosts[host].gid;
-}
-
-/* -- Peers --------------------------------------------------------------------------------------*/
+/* -- Finding ------------------------------------------------------------------------------------*/
 
 struct srd_source srd_source_of(const struct gid *gid, uint8_t slot)
 {
@@ -199,76 +61,149 @@ struct srd_source srd_source_of(const struct gid *gid, uint8_t slot)
     return source;
 }
 
-static struct srd_peer **bucket_of(const struct nic *nic, const uint8_t *gid)
+struct srd_peer *srd_peer_of_contact(const struct nic *nic, const struct srd_contact *contact)
 {
-    const struct srd_shared *shared = nic->srd;
-    return &shared->buckets[siphash(&shared->key, gid, 16) & shared->bucket_mask];
+    return contact == NULL || contact->peer == 0 ? NULL : &nic->srd->peers[contact->peer - 1];
 }
 
-struct srd_peer *srd_find_peer(const struct nic *nic, const struct srd_source *source)
+static struct srd_peer **flow_bucket(const struct srd_shared *shared, uint32_t flow)
 {
-    struct srd_peer *peer = *bucket_of(nic, source->gid);
-    while (peer != NULL &&
-           (memcmp(peer->source.gid, source->gid, 16) != 0 || peer->source.slot != source->slot)) {
-        peer = peer->next_of_bucket;
-    }
-    return peer;
+    return &shared->flow_buckets[flow & shared->flow_mask];
 }
 
 struct srd_peer *srd_find_flow(const struct nic *nic, const struct gid *gid, uint32_t flow)
 {
-    struct srd_peer *peer = *bucket_of(nic, gid->bytes);
-    while (peer != NULL && (memcmp(peer->source.gid, gid->bytes, 16) != 0 ||
-                            peer->sender.state == SRD_FLOW_NONE || peer->sender.flow != flow)) {
-        peer = peer->next_of_bucket;
+    struct srd_peer *peer = *flow_bucket(nic->srd, flow);
+    while (peer != NULL && (peer->filed != flow || memcmp(peer->source.gid, gid->bytes, 16) != 0 ||
+                            peer->sender.state == SRD_FLOW_NONE)) {
+        peer = peer->next_of_flow;
     }
     return peer;
 }
 
+static void file(struct srd_peer *peer)
+{
+    struct srd_peer **bucket = flow_bucket(peer->qp.nic->srd, peer->sender.flow);
+    peer->filed = peer->sender.flow;
+    peer->next_of_flow = *bucket;
+    *bucket = peer;
+}
+
+static void unfile(struct srd_peer *peer)
+{
+    struct srd_peer **at = flow_bucket(peer->qp.nic->srd, peer->filed);
+    while (*at != peer) {
+        at = &(*at)->next_of_flow;
+    }
+    *at = peer->next_of_flow;
+}
+
+void srd_file_flow(struct srd_peer *peer)
+{
+    if (peer->filed != peer->sender.flow) {
+        unfile(peer);
+        file(peer);
+    }
+}
+
 void srd_touch_peer(struct srd_peer *peer)
 {
+    peer->used_at = peer->qp.nic->now;
     list_remove(&peer->by_use);
     list_append(&peer->qp.nic->srd->peers_by_use, &peer->by_use);
 }
 
-/* Is nothing under way, and would all tags of its flows be too old? */
-static bool may_go(const struct srd_peer *peer, struct instant now)
+/* -- Rest ---------------------------------------------------------------------------------------*/
+
+/* Is nothing under way, in either direction? */
+static bool is_quiet(const struct srd_peer *peer)
 {
     return srd_sender_is_idle(&peer->sender) && list_empty(&peer->to_cut) &&
            list_empty(&peer->asking) && list_empty(&peer->reads) &&
            list_empty(&peer->receiver.assemblies) && peer->receiver.moving == 0 &&
-           peer->qp.listing == QP_LISTED_NOWHERE &&
-           (!peer->entry.opened ||
-            instant_reached(now, instant_after(peer->heard_at, SRD_FORGET_NS)));
+           !peer->receiver.reply.due;
 }
 
-static void forget(struct nic *nic, struct srd_peer *peer)
+/* A verdict other than "taken" is kept until the sender knows it, or all its tags are too old. */
+struct instant srd_rest_at(const struct srd_peer *peer)
 {
-    struct srd_peer **at = bucket_of(nic, peer->source.gid);
-    while (*at != peer) {
-        at = &(*at)->next_of_bucket;
+    if (!is_quiet(peer)) {
+        return INSTANT_NEVER;
     }
-    *at = peer->next_of_bucket;
-    nic->srd->hosts[peer->host].peers--;
+    const struct instant at = instant_after(peer->used_at, SRD_REST_NS);
+    const struct instant forgotten = instant_after(peer->heard_at, SRD_FORGET_NS);
+    const bool kept = peer->entry.opened && !srd_receiver_may_rest(&peer->receiver);
+    return kept && instant_before(at, forgotten) ? forgotten : at;
+}
+
+void srd_rest(struct srd_peer *peer)
+{
+    struct nic *nic = peer->qp.nic;
+    CHECK(is_quiet(peer) && peer->qp.listing == QP_LISTED_NOWHERE);
+    srd_rest_sender(&peer->contact->rest, &peer->sender);
+    srd_rest_receiver(&peer->contact->rest, &peer->entry, &peer->receiver, peer->heard_at,
+                      nic->now);
+    peer->contact->peer = 0;
+    peer->contact = NULL;
+    srd_host_loses_peer(nic, peer->host);
+    unfile(peer);
     timer_wheel_remove(&nic->timers, qp_timer_id(&peer->qp), &peer->qp.timer);
     peer->there = false;
+    nic->srd->peers_there--;
     list_remove(&peer->by_use);
     list_append(&nic->srd->peers_free, &peer->by_use);
 }
 
-/* Forgets one of those that were not used for longest, if one may go. */
-static void make_room(struct nic *nic)
+/* May it rest before its time, since another process needs a peer? A way that has no room keeps
+ * it. */
+static bool may_yield(const struct srd_peer *peer)
 {
-    struct srd_shared *shared = nic->srd;
+    return is_quiet(peer) && peer->qp.listing == QP_LISTED_NOWHERE &&
+           (!peer->entry.opened || srd_receiver_may_rest(&peer->receiver));
+}
+
+/* One of those that were not used for longest rests. False: none may. */
+static bool make_room(struct srd_shared *shared)
+{
     uint32_t looks = LOOKS;
     for (struct list *node = shared->peers_by_use.next; node != &shared->peers_by_use && looks != 0;
          node = node->next, looks--) {
         struct srd_peer *peer = CONTAINER_OF(node, struct srd_peer, by_use);
-        if (may_go(peer, nic->now)) {
-            forget(nic, peer);
-            return;
+        if (may_yield(peer)) {
+            srd_rest(peer);
+            return true;
         }
     }
+    return false;
+}
+static uint32_t peers_free(const struct nic *nic)
+{
+    return nic->limits.srd.peers - nic->srd->peers_there;
+}
+
+/* A part is kept for those who call: otherwise processes that send to each other could all wait for
+ * one another. */
+static bool has_room(const struct nic *nic, enum srd_caller caller)
+{
+    const uint32_t all = nic->limits.srd.peers;
+    const uint32_t kept = caller == SRD_WE && all > 1 ? (all + SRD_SHARES - 1) / SRD_SHARES : 0;
+    return peers_free(nic) > kept;
+}
+
+bool srd_may_wake(struct nic *nic, const struct srd_source *source, enum srd_caller caller)
+{
+    if (srd_peer_of_contact(nic, srd_find_contact(nic, source)) != NULL) {
+        return true;
+    }
+    if (caller == SRD_THEY && srd_host_is_full(nic, source->gid)) {
+        return false;
+    }
+    while (!has_room(nic, caller)) {
+        if (!make_room(nic->srd)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void srd_set_av(struct srd_peer *peer, const struct nic_av *av)
@@ -278,52 +213,45 @@ void srd_set_av(struct srd_peer *peer, const struct nic_av *av)
     peer->qp.attributes.av.link = link;
 }
 
-static void start(struct nic *nic, struct srd_peer *peer, const struct srd_source *source,
-                  const struct nic_av *av)
+static struct srd_peer *wake(struct nic *nic, struct srd_contact *contact,
+                             const struct srd_source *source, const struct nic_av *av)
 {
-    struct srd_peer **bucket = bucket_of(nic, source->gid);
+    struct srd_shared *shared = nic->srd;
+    struct srd_peer *peer = take(nic);
+    shared->peers_there++;
+    contact->peer = (uint16_t)(peer - shared->peers + 1);
+    peer->contact = contact;
     peer->source = *source;
+    peer->host = contact->host;
+    peer->guest = srd_host_gets_peer(nic, contact->host);
     peer->there = true;
-    peer->entry = (struct srd_entry){.known = false};
     peer->data_sent = 0;
     peer->deadline = INSTANT_NEVER;
     peer->qp.attributes.av.link = NULL;
     srd_set_av(peer, av);
-    peer->next_of_bucket = *bucket;
-    *bucket = peer;
-    srd_receiver_init(&peer->receiver, 0, 0, 0);
     srd_sender_init(&peer->sender,
                     &(struct srd_sender_config){.chunk_bytes = nic->limits.srd.chunk_bytes,
-                                                .records = &nic->srd->packets_free,
-                                                .policy = &nic->srd->policy,
+                                                .records = &shared->packets_free,
+                                                .policy = &shared->policy,
                                                 .path_records = peer->path_records});
+    srd_resume_sender(&contact->rest, &peer->sender, nic->now);
+    srd_resume_receiver(&contact->rest, &shared->key, source, &peer->entry, &peer->receiver,
+                        &peer->heard_at, nic->now);
+    file(peer);
     srd_touch_peer(peer);
+    return peer;
 }
 
 struct srd_peer *srd_meet_peer(struct nic *nic, const struct srd_source *source,
                                const struct nic_av *av)
 {
-    struct srd_peer *peer = srd_find_peer(nic, source);
+    struct srd_contact *contact = srd_meet_contact(nic, source);
+    struct srd_peer *peer = srd_peer_of_contact(nic, contact);
     if (peer != NULL) {
         srd_touch_peer(peer);
         return peer;
     }
-    struct srd_shared *shared = nic->srd;
-    if (list_empty(&shared->peers_free)) {
-        make_room(nic);
-    }
-    struct gid gid;
-    memcpy(gid.bytes, source->gid, sizeof(gid.bytes));
-    const uint32_t host = find_host(nic, &gid);
-    if (list_empty(&shared->peers_free) || host == UINT32_MAX) {
-        return NULL;
-    }
-    peer = CONTAINER_OF(list_pop(&shared->peers_free), struct srd_peer, by_use);
-    shared->hosts[host].gid = gid;
-    shared->hosts[host].peers++;
-    peer->host = (uint16_t)host;
-    start(nic, peer, source, av);
-    return peer;
+    return contact == NULL ? NULL : wake(nic, contact, source, av);
 }
 
 /* -- For tests ----------------------------------------------------------------------------------*/
@@ -347,4 +275,9 @@ bool srd_is_quiet(const struct nic *nic)
            count(&shared->reads_free) == limits->reads &&
            count(&shared->packets_free) == limits->packets &&
            shared->challenge_head == shared->challenge_tail;
+}
+
+uint32_t srd_peer_count(const struct nic *nic)
+{
+    return nic->srd->peers_there;
 }

@@ -5,9 +5,6 @@
  */
 #include "nic/srd/srd.h"
 
-/* One peer gets at most this part of what all share. */
-#define SHARES 4
-
 static struct srd_part *part_of(struct list *node)
 {
     return CONTAINER_OF(node, struct srd_part, node);
@@ -30,7 +27,7 @@ static enum srd_status judge(struct srd_peer *peer, struct qp *qp, uint64_t addr
 
 static void free_read(struct srd_peer *peer, struct srd_read *read)
 {
-    peer->reading--;
+    peer->guest->reading--;
     list_remove(&read->node);
     list_append(&peer->qp.nic->srd->reads_free, &read->node);
 }
@@ -50,7 +47,8 @@ uint8_t srd_take_read(struct srd_peer *peer, const struct srd_packet *packet)
     if (packet->wanted == 0) {
         return SRD_JUDGED_TAKEN;
     }
-    if (list_empty(&nic->srd->reads_free) || peer->reading >= nic->limits.srd.reads / SHARES + 1) {
+    if (list_empty(&nic->srd->reads_free) ||
+        !srd_may_hold(peer->guest->reading, nic->limits.srd.reads)) {
         nic_count(nic, COUNTER_drop_srd_full);
         return SRD_JUDGED_NOT;
     }
@@ -64,7 +62,7 @@ uint8_t srd_take_read(struct srd_peer *peer, const struct srd_packet *packet)
                               .chunk_bytes = packet->chunk_bytes};
     list_init(&read->node);
     list_append(&peer->reads, &read->node);
-    peer->reading++;
+    peer->guest->reading++;
     return SRD_JUDGED_TAKEN;
 }
 

@@ -38,8 +38,7 @@ static enum completion_kind completion_kind(const struct srd_request *request)
     return write ? COMPLETION_WRITE : COMPLETION_SEND;
 }
 
-/* Queue pairs that waited for a free request have their turn again. */
-static void feed(struct nic *nic)
+void srd_feed(struct nic *nic)
 {
     if (!nic->srd->starved) {
         return;
@@ -60,7 +59,7 @@ void srd_free_request(struct srd_request *request)
     list_remove(&request->node);
     list_append(&qp->nic->srd->requests_free, &request->node);
     qp->out.srd.lent--;
-    feed(qp->nic);
+    srd_feed(qp->nic);
 }
 
 static void count_end(struct nic *nic, const struct srd_request *request, enum srd_status status)

@@ -10,7 +10,10 @@
  * Ownership  All memory is the NIC's from nic_init on.
  * Source     nic/srd.h; transport/srd.
  *
- *     peers.c      peers, hosts, and their memory
+ *     hosts.c      addresses, and what the peers at each hold of what all share
+ *     contacts.c   processes that are known
+ *     memory.c     the memory of all of that
+ *     peers.c      processes with which something goes on
  *     target.c     which request may do what here, and messages that came in part
  *     request.c    requests under way, their parts, and their ends
  *     read.c       READs: answering them, and the data that come back
@@ -28,6 +31,7 @@
 #include "nic/srd.h"
 #include "transport/srd/entry.h"
 #include "transport/srd/receiver.h"
+#include "transport/srd/rest.h"
 #include "transport/srd/sender.h"
 
 /* Carriers have these QPNs of the slot, which no packet may name. */
@@ -37,12 +41,40 @@
 /* Challenges that wait to leave, and the most in a second. */
 #define SRD_CHALLENGES       64u
 #define SRD_CHALLENGE_GAP_NS 1000000u
+/* A peer with which nothing goes on rests after this. */
+#define SRD_REST_NS 1000000000u
+/* One address gets at most this part of what all share, rounded up. */
+#define SRD_SHARES 4u
+
+#define SRD_HANDLES_MAX ((1u << 23) - 1) /* Address handles of one host. */
 
 struct srd_host {
     struct gid gid;
-    uint32_t handles; /* Address handles of programs. */
-    uint32_t peers;   /* Processes there. */
+    uint16_t next;         /* In its bucket, or on the free list: a number + 1; 0 ends it. */
+    uint16_t guest;        /* That number + 1; 0: it has no peers. */
+    uint32_t handles : 23; /* Address handles of programs. */
+    uint32_t contacts : 9; /* Processes there: a slot has 8 bits. */
 };
+_Static_assert(sizeof(struct srd_host) == 24, "there may be 65,534 of them");
+
+/* Peers at one address, and how much they hold of what all share. */
+struct srd_guest {
+    uint16_t next; /* On the free list: a number + 1. */
+    uint16_t peers;
+    uint32_t incoming; /* Messages that came in part. */
+    uint32_t reading;  /* READs to be answered. */
+};
+
+/* A process that is known. Zeroed memory: a new one. */
+struct srd_contact {
+    uint32_t next : 24; /* In its bucket, or on the free list: a number + 1; 0 ends it. */
+    uint32_t slot : 8;
+    uint16_t host; /* SRD_NO_HOST: a free one. */
+    uint16_t peer; /* That number + 1; 0: it rests, and `rest` is valid. */
+    struct srd_rest rest;
+};
+#define SRD_NO_HOST UINT16_MAX
+_Static_assert(sizeof(struct srd_contact) <= 60, "with its bucket, a contact takes 64 bytes");
 
 /* A posted request, from when its queue pair handed it over until it completes. */
 struct srd_request {
@@ -107,23 +139,25 @@ static inline struct receive *srd_receive_of(struct srd_incoming *incoming)
     return (struct receive *)(void *)incoming->room;
 }
 
-/* A process with which something was under way lately. */
+/* A process with which something goes on, or did lately. */
 struct srd_peer {
     struct qp qp; /* The carrier. */
-    struct srd_peer *next_of_bucket;
-    struct list by_use; /* The one that was used last is the last one. */
+    struct srd_contact *contact;
+    struct srd_guest *guest;
+    struct srd_peer *next_of_flow; /* In its bucket, by `filed`: ... */
+    uint32_t filed;                /* ... its sender's flow when it was looked at last. */
+    struct list by_use;            /* The one that was used last is the last one. */
     struct srd_source source;
     uint16_t host;
     bool there; /* Not a free one. */
     struct srd_entry entry;
     struct instant heard_at; /* A packet of its flow. */
+    struct instant used_at;
     struct instant deadline;
     struct list to_cut; /* Requests. */
     struct list asking; /* Parts of READs. */
     struct list reads;  /* To be answered. */
     uint32_t data_sent; /* TSN of DATA. */
-    uint32_t incoming;  /* Messages that came in part, and ... */
-    uint32_t reading;   /* ... READs to be answered: of what all share. */
     struct srd_receiver receiver;
     struct srd_sender sender;
     struct path_record path_records[PATH_RECORDS];
@@ -144,9 +178,22 @@ struct srd_shared {
     struct path_policy policy;
     struct path_policy ring_policy; /* For peers to whom a ring leads. */
     struct srd_host *hosts;
+    uint16_t *host_buckets; /* By GID. */
+    uint32_t host_mask;
+    uint32_t hosts_made; /* Those behind were never used. */
+    uint16_t hosts_free;
+    struct srd_guest *guests;
+    uint16_t guests_free;
+    struct srd_contact *contacts;
+    uint32_t *contact_buckets; /* By GID and slot. */
+    uint32_t contact_mask;
+    uint32_t contacts_made, contacts_free;
+    uint32_t contact_hand; /* The search for one that may be forgotten goes on here. */
     struct srd_peer *peers;
-    struct srd_peer **buckets; /* By GID. */
-    uint32_t bucket_mask;
+    struct srd_peer **flow_buckets; /* By the flow of the sender. */
+    uint32_t flow_mask;
+    uint32_t peers_made, peers_there;
+    uint32_t next_carrier; /* QPN of the next one that is made. */
     struct list peers_by_use, peers_free;
     struct srd_request *requests;
     struct list requests_free;
@@ -158,27 +205,73 @@ struct srd_shared {
     struct list reads_free;
     struct srd_transmission *packets;
     struct list packets_free;
-    bool starved; /* A queue pair waits for a free request. */
+    bool starved; /* A queue pair waits for a free request, or a free peer. */
     struct srd_challenged challenges[SRD_CHALLENGES];
     uint32_t challenge_head, challenge_tail;
     struct instant challenge_at; /* Earlier than a burst of them allows. */
 };
 
-/* -- peers.c ------------------------------------------------------------------------------------*/
+/* -- hosts.c ------------------------------------------------------------------------------------*/
+
+void srd_make_hosts(struct nic *nic);
+/* The host of that GID; UINT32_MAX: there is none. `hash`: srd_hash of the GID. */
+uint32_t srd_find_host(const struct nic *nic, const uint8_t *gid, uint64_t hash);
+/* Likewise, but makes it; UINT32_MAX: there is no room. */
+uint32_t srd_make_host(struct nic *nic, const uint8_t *gid, uint64_t hash);
+/* If it has neither handles nor contacts, it is free. */
+void srd_free_host(struct nic *nic, uint32_t host);
+/* The host gets a peer, or has one less. */
+struct srd_guest *srd_host_gets_peer(struct nic *nic, uint32_t host);
+void srd_host_loses_peer(struct nic *nic, uint32_t host);
+/* Has the host as many peers as one may have that were not begun here? */
+bool srd_host_is_full(const struct nic *nic, const uint8_t *gid);
+/* Does something of which there are `all` have room for one more, if the host has `held`? */
+static inline bool srd_may_hold(uint32_t held, uint32_t all)
+{
+    return held < (all + SRD_SHARES - 1) / SRD_SHARES;
+}
+
+/* -- contacts.c ---------------------------------------------------------------------------------*/
+
+uint64_t srd_hash(const struct nic *nic, const uint8_t *gid);
+/* NULL: nothing is kept of that process. */
+struct srd_contact *srd_find_contact(const struct nic *nic, const struct srd_source *source);
+/* Finds or makes it. NULL: there is no room. */
+struct srd_contact *srd_meet_contact(struct nic *nic, const struct srd_source *source);
+
+/* -- memory.c -----------------------------------------------------------------------------------*/
 
 size_t srd_nic_bytes(const struct nic_limits *limits);
 void srd_nic_init(struct nic *nic, void *memory);
-/* NULL: nothing is kept of that process. */
-struct srd_peer *srd_find_peer(const struct nic *nic, const struct srd_source *source);
+
+/* -- peers.c ------------------------------------------------------------------------------------*/
+
+void srd_make_port(struct nic *nic);
+/* The process, if something goes on with it; NULL: nothing does. */
+struct srd_peer *srd_peer_of_contact(const struct nic *nic, const struct srd_contact *contact);
 /* The peer whose sender has that flow, at that address; NULL: none. */
 struct srd_peer *srd_find_flow(const struct nic *nic, const struct gid *gid, uint32_t flow);
-/* Finds or makes it, with a way to it. NULL: there is no room. */
+/* Who wants something of the process? */
+enum srd_caller {
+    SRD_WE,   /* A program here. */
+    SRD_THEY, /* A packet of it came. */
+};
+/* Is there a peer for that process now, or room to make one? Some are kept for those who call. */
+bool srd_may_wake(struct nic *nic, const struct srd_source *source, enum srd_caller caller);
+/* Then this makes it, with a way to it, or takes the one that is there. NULL: there is no room for
+ * a contact. */
 struct srd_peer *srd_meet_peer(struct nic *nic, const struct srd_source *source,
                                const struct nic_av *av);
 /* From now on packets to it have the fields of that vector; its way is its own. */
 void srd_set_av(struct srd_peer *peer, const struct nic_av *av);
 /* Something was under way with it now. */
 void srd_touch_peer(struct srd_peer *peer);
+/* The sender may have another flow. */
+void srd_file_flow(struct srd_peer *peer);
+/* When the peer may rest; INSTANT_NEVER: not before something else happens. */
+struct instant srd_rest_at(const struct srd_peer *peer);
+/* The peer is free, and its contact rests. */
+void srd_rest(struct srd_peer *peer);
 static inline struct srd_peer *srd_peer_of(struct qp *qp)
 {
     return CONTAINER_OF(qp, struct srd_peer, qp);
@@ -204,6 +297,8 @@ void srd_free_part(struct srd_peer *peer, struct srd_part *part);
 /* The request has no parts under way: it completes, or is forgotten. */
 void srd_complete(struct srd_request *request);
 void srd_free_request(struct srd_request *request);
+/* Queue pairs that waited for a free request or peer have their turn again. */
+void srd_feed(struct nic *nic);
 /* The memory of a part of a request, judged. */
 bool srd_gather(const struct srd_request *request, uint32_t offset, uint32_t bytes, uint32_t access,
                 struct segment *segments, uint32_t *count);

@@ -6,9 +6,6 @@
 
 #include "nic/srd/srd.h"
 
-/* One peer gets at most this part of what all share. */
-#define SHARES 4
-
 static struct srd_incoming *incoming_of(struct list *node)
 {
     return CONTAINER_OF(node, struct srd_incoming, node);
@@ -48,7 +45,7 @@ static void detach(struct srd_incoming *incoming)
 
 static void to_free_list(struct srd_incoming *incoming)
 {
-    incoming->peer->incoming--;
+    incoming->peer->guest->incoming--;
     list_append(&incoming->peer->qp.nic->srd->incoming_free, &incoming->node);
 }
 
@@ -164,7 +161,7 @@ static struct srd_target collect(struct srd_peer *peer, struct qp *qp,
         receive_queue_drop(&qp->receives);
         qp->in.srd.lent++;
     }
-    peer->incoming++;
+    peer->guest->incoming++;
     list_append(&qp->in.srd.incoming, &incoming->node);
     return (struct srd_target){.allowed = SRD_ALLOWED, .qp = qp, .incoming = incoming};
 }
@@ -183,8 +180,8 @@ static struct srd_target judge_collected(struct srd_peer *peer, struct qp *qp,
     if (packet->opcode == SRD_SEND && packet->message_bytes > receive->bytes) {
         return refuse(SRD_STATUS_BAD_LENGTH);
     }
-    const uint32_t most = qp->nic->limits.srd.assemblies / SHARES + 1;
-    if (list_empty(&qp->nic->srd->incoming_free) || peer->incoming >= most) {
+    if (list_empty(&qp->nic->srd->incoming_free) ||
+        !srd_may_hold(peer->guest->incoming, qp->nic->limits.srd.assemblies)) {
         return (struct srd_target){.allowed = SRD_NOT_JUDGED};
     }
     return collect(peer, qp, packet);

@@ -119,7 +119,8 @@ struct world {
     struct message messages[MESSAGES];
     struct fate fates[128];
     uint32_t fate_count;
-    bool tight; /* A NIC has no room for all peers at a time. */
+    bool tight;   /* A NIC cannot know all processes. */
+    bool crowded; /* It has not room for something with all of them at a time. */
 };
 
 /* The ends of messages in all worlds. */
@@ -158,7 +159,8 @@ static struct nic_limits limits(const struct world *world)
                                .mtu = PATH_MTU_4096,
                                .qpn_base = 3u << 16,
                                .qpn_span = 256,
-                               .srd = {.peers = world->tight ? 2 : 8,
+                               .srd = {.contacts = world->tight ? 2 : 8,
+                                       .peers = world->crowded ? 2 : 8,
                                        .hosts = 8,
                                        .assemblies = 12,
                                        .requests = 24,
@@ -354,7 +356,10 @@ static void on_sent(struct world *world, const struct completion *completion)
 {
     const uint32_t number = (uint32_t)completion->wr_id;
     struct message *message = &world->messages[number];
-    const enum srd_status status = (enum srd_status)completion->vendor_error;
+    /* A request that waited in its queue pair has no status of SRD. */
+    const enum srd_status status = completion->status == COMPLETION_FLUSHED
+                                       ? SRD_STATUS_FLUSHED
+                                       : (enum srd_status)completion->vendor_error;
     assert_int_equal(completion->status, srd_completion_status(status));
     if (message->outcome != PENDING) {
         violated(world, "completed twice", number);
@@ -711,6 +716,7 @@ static void make(struct world *world, uint64_t seed)
     link_init(&world->link, &world->sim, &world->packets, &settings, on_arrival);
     world->move_ps = prng_below(prng, 2) * prng_below(prng, MS);
     world->tight = prng_below(prng, 4) == 0;
+    world->crowded = prng_below(prng, 3) == 0;
     world->span_ps = prng_below(prng, 2) ? 2 * S : 60 * S;
     for (uint32_t i = 0; i < PROCESSES; i++) {
         world->processes[i].gid = (struct gid){{[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(i + 1)}};
