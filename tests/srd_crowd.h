@@ -4,7 +4,8 @@
  *             test knows only what it has to. They see each packet that the NIC sends, and say
  *             whatever the test wants.
  *
- * Two processes at a time share an address, so that there may be more of them than addresses.
+ * CROWD_SHARED processes at a time share an address, so that there may be more of them than
+ * addresses.
  */
 #ifndef TESTS_SRD_CROWD_H
 #define TESTS_SRD_CROWD_H
@@ -15,13 +16,15 @@
 #include "base/bytes.h"
 #include "nic/nic.h"
 
-#define CROWD_CHUNK  512u
-#define CROWD_BYTES  (64 * CROWD_CHUNK)
-#define CROWD_QKEY   7u
-#define CROWD_SLOT   9u
-#define CROWD_QPN    4u /* The index of each process' queue pair in its slot. */
-#define CROWD_MS     UINT64_C(1000000)
-#define CROWD_SHARED 2u /* Processes at an address. */
+#define CROWD_CHUNK 512u
+#define CROWD_BYTES (64 * CROWD_CHUNK)
+#define CROWD_QKEY  7u
+#define CROWD_SLOT  9u
+#define CROWD_QPN   4u /* The index of each process' queue pair in its slot. */
+#define CROWD_MS    UINT64_C(1000000)
+#ifndef CROWD_SHARED
+#define CROWD_SHARED 2u
+#endif
 
 struct crowd {
     struct instant now;
@@ -96,7 +99,7 @@ static inline struct nic_limits crowd_limits(const struct srd_limits *srd)
     return limits;
 }
 
-static inline struct crowd *crowd_start(const struct srd_limits *srd)
+static inline struct crowd *crowd_start_seeded(const struct srd_limits *srd, uint64_t seed)
 {
     struct crowd *crowd = calloc(1, sizeof(*crowd));
     const struct nic_limits limits = crowd_limits(srd);
@@ -113,7 +116,7 @@ static inline struct crowd *crowd_start(const struct srd_limits *srd)
                                                     ACCESS_REMOTE_READ};
     crowd->now.ns = 1000000 * CROWD_MS;
     crowd->gid = (struct gid){{[10] = 0xff, 0xff, 192, 0, 2, 1}};
-    crowd->nic = nic_init(&limits, 5, crowd_zeroed(nic_bytes(&limits)));
+    crowd->nic = nic_init(&limits, seed, crowd_zeroed(nic_bytes(&limits)));
     nic_note_time(crowd->nic, crowd->now);
     cq_init(&crowd->cq, 1024, crowd->ring);
     CHECK(region_add(nic_regions(crowd->nic), &crowd->pd, &region, &crowd->region) == STATUS_OK);
@@ -123,6 +126,11 @@ static inline struct crowd *crowd_start(const struct srd_limits *srd)
     crowd_set_state(crowd, QP_RTR);
     crowd_set_state(crowd, QP_RTS);
     return crowd;
+}
+
+static inline struct crowd *crowd_start(const struct srd_limits *srd)
+{
+    return crowd_start_seeded(srd, 5);
 }
 
 static inline void crowd_end(struct crowd *crowd)
@@ -228,9 +236,10 @@ static inline void crowd_answer(struct crowd *crowd)
     case SRD_PROBE:
         answer.opcode = SRD_ANSWER;
         answer.tag = came.tag;
-        answer.answer = (struct srd_answer){.taken_before = came.psn + (came.opcode != SRD_PROBE),
-                                            .echo_tsn = came.tsn,
-                                            .credits = SRD_NO_LIMIT};
+        answer.answer =
+            (struct srd_answer){.taken_before = came.psn + (came.opcode == SRD_PROBE ? 0u : 1u),
+                                .echo_tsn = came.tsn,
+                                .credits = SRD_NO_LIMIT};
         break;
     case SRD_DATA:
     case SRD_ANSWER:

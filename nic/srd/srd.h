@@ -130,7 +130,8 @@ struct srd_incoming {
     struct qp *target; /* NULL: it left. */
     struct srd_peer *peer;
     struct completion completion;
-    bool lent; /* `room` has a receive that was taken from the queue. */
+    uint16_t chunk_bytes; /* As its first packet said. */
+    bool lent;            /* `room` has a receive that was taken from the queue. */
     _Alignas(8) uint8_t room[sizeof(struct receive) + SRD_SGES_MAX * sizeof(struct sge)];
 };
 

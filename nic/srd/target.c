@@ -154,6 +154,7 @@ static struct srd_target collect(struct srd_peer *peer, struct qp *qp,
     incoming->peer = peer;
     incoming->target = qp;
     incoming->completion = completion_of(qp, peer, packet);
+    incoming->chunk_bytes = packet->chunk_bytes;
     incoming->lent = !packet->unsolicited;
     if (incoming->lent) {
         memcpy(incoming->room, receive, sizeof(*receive) + receive->sge_count * sizeof(struct sge));
@@ -208,14 +209,15 @@ struct srd_target srd_judge_target(struct srd_peer *peer, const struct srd_packe
 
 /* -- Memory -------------------------------------------------------------------------------------*/
 
-/* A packet of a SEND fills the receive. One whose length is another than the first one said has no
- * place there. */
+/* A packet of a SEND fills the receive. One of another length than the first one said has no place
+ * there; nor has one of other chunks, which would leave a hole. */
 static uint8_t place_send(struct srd_target *target, const struct srd_packet *packet,
                           struct nic_move *move)
 {
     struct srd_incoming *incoming = target->incoming;
     const uint32_t offset = (uint32_t)packet->index * packet->chunk_bytes;
-    if (packet->message_bytes != incoming->completion.bytes) {
+    if (packet->message_bytes != incoming->completion.bytes ||
+        packet->chunk_bytes != incoming->chunk_bytes) {
         return srd_refused(SRD_STATUS_BAD_LENGTH);
     }
     switch (receive_gather(target->qp, srd_receive_of(incoming), offset, packet->payload_bytes,
