@@ -81,6 +81,12 @@ void path_init(struct path *path, const struct path_config *config, struct insta
     }
 }
 
+void path_use(struct path *path, const struct path_policy *policy)
+{
+    path->policy = policy;
+    congestion_init(&path->congestion, &policy->congestion, path->packet_bytes);
+}
+
 static struct path_record *record_at(const struct path *path, uint32_t position)
 {
     return &path->records[position & path->record_mask];

@@ -114,6 +114,9 @@ struct path_config {
 
 void path_init(struct path *path, const struct path_config *config, struct instant now);
 
+/* The path has another policy from now on, and its window is as at the begin. */
+void path_use(struct path *path, const struct path_policy *policy);
+
 /* A datagram leaves: its TSN. `asks`: it wants an answer. Probes count, too. */
 struct psn path_sent(struct path *path, uint32_t bytes, bool asks, struct instant now);
 

@@ -24,7 +24,11 @@ void srd_sender_init(struct srd_sender *sender, const struct srd_sender_config *
 
 void srd_sender_use(struct srd_sender *sender, const struct path_policy *policy)
 {
-    sender->policy = sender->path.policy = policy;
+    const bool changes = sender->policy != policy;
+    sender->policy = policy;
+    if (changes && sender->state == SRD_FLOW_OPEN) {
+        path_use(&sender->path, policy);
+    }
 }
 
 void srd_start_flow(struct srd_sender *sender, struct psn tsn, uint64_t trip_ns, struct instant now)
