@@ -40,6 +40,12 @@ static void set_deadline(struct srd_peer *peer, struct instant now)
     nic_arm_timer(&peer->qp, peer->deadline);
 }
 
+static bool is_silence(const struct srd_peer *peer, enum srd_status status, struct instant now)
+{
+    return status == SRD_STATUS_UNREACHABLE ||
+           (status == SRD_STATUS_UNRESPONSIVE && srd_sender_is_silent(&peer->sender, now));
+}
+
 /* Instances that ended: a READ that was taken waits for its data. */
 static void collect(struct srd_peer *peer, struct instant now)
 {
@@ -51,6 +57,9 @@ static void collect(struct srd_peer *peer, struct instant now)
             srd_read_taken(peer, part, now);
         } else {
             srd_end_part(peer, part, status);
+        }
+        if (is_silence(peer, status, now)) {
+            srd_give_up_waiting(peer, status, now);
         }
     }
 }

@@ -68,6 +68,7 @@ static void hand_one_over(struct qp *qp, struct work *work, struct instant now)
     const struct srd_source target = target_of(work);
     struct srd_request *request = request_of(list_pop(&nic->srd->requests_free));
     fill(request, qp, work);
+    request->since = now;
     list_append(&qp->out.srd.requests, &request->node);
     qp->out.srd.lent++;
     qp->sends.head++;

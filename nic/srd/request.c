@@ -188,6 +188,21 @@ static void cut_one(struct srd_peer *peer, struct srd_request *request, struct i
         list_remove(&request->to_cut);
     }
     srd_sender_post(&peer->sender, &part->instance, now);
+    part->instance.posted_at = request->since; /* It has waited for its turn since then. */
+}
+
+void srd_give_up_waiting(struct srd_peer *peer, enum srd_status status, struct instant now)
+{
+    struct list *next;
+    for (struct list *node = peer->to_cut.next; node != &peer->to_cut; node = next) {
+        struct srd_request *request = CONTAINER_OF(node, struct srd_request, to_cut);
+        next = node->next;
+        if (request->parts == 0 &&
+            instant_reached(now, instant_after(request->since, SRD_GIVE_UP_NS))) {
+            request->status = (uint8_t)status;
+            srd_complete(request);
+        }
+    }
 }
 
 /* A failed request waits for its other parts, and has no more. */

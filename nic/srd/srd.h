@@ -82,6 +82,7 @@ struct srd_request {
     struct list to_cut; /* In its peer's list, while not all of it was cut into parts. */
     struct qp *qp;
     struct srd_peer *peer;
+    struct instant since; /* When it was handed over. */
     uint64_t wr_id, remote_address;
     uint32_t remote_key, bytes, immediate, qkey;
     uint32_t cut;   /* Bytes that were cut into parts. */
@@ -292,6 +293,9 @@ static inline bool srd_has_posts(const struct qp *qp)
 }
 /* Gives the peer's sender a part of the next request, if it has none to send. */
 void srd_cut(struct srd_peer *peer, struct instant now);
+/* The peer says nothing, which ended a part: requests that have waited as long for their turn end
+ * likewise. */
+void srd_give_up_waiting(struct srd_peer *peer, enum srd_status status, struct instant now);
 /* A part is done: `status` is SRD_STATUS_OK, or why not. The part is free. */
 void srd_end_part(struct srd_peer *peer, struct srd_part *part, enum srd_status status);
 void srd_free_part(struct srd_peer *peer, struct srd_part *part);

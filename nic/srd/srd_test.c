@@ -576,6 +576,38 @@ static void test_silence(void **state)
     finish(bench);
 }
 
+/* Requests that wait for their turn end with those under way, however many they are: at a peer that
+ * never answered after 4 s, and after 8 s at the latest at one that did. */
+static void test_silence_of_many(void **state)
+{
+    (void)state;
+    for (int known = 0; known < 2; known++) {
+        struct bench *bench = start(false);
+        struct end *end = &bench->ends[0];
+        const struct nic_av av = av_to(bench, 1);
+        const struct sge sge = sge_of(end, 0, LONG);
+        const struct send_request request = request_of(bench, WORK_WRITE, &av, &sge);
+        if (known) {
+            try(bench, &request, SRD_STATUS_OK);
+        }
+        bench->cut = true;
+        for (uint32_t i = 0; i < 30; i++) {
+            assert_int_equal(qp_post_send(end->qp, &request), STATUS_OK);
+        }
+        pass(bench, 3900);
+        assert_int_equal(cq_count(&end->cq), 0);
+        pass(bench, known ? 4300 : 300);
+        assert_int_equal(cq_count(&end->cq), 16); /* No more are handed over at a time. */
+        pass(bench, known ? 8200 : 4200);
+        assert_int_equal(cq_count(&end->cq), 30);
+        while (cq_count(&end->cq) != 0) {
+            assert_int_equal(take(end).vendor_error,
+                             known ? SRD_STATUS_UNRESPONSIVE : SRD_STATUS_UNREACHABLE);
+        }
+        finish(bench);
+    }
+}
+
 /* -- Flushing -----------------------------------------------------------------------------------*/
 
 /* Requests of every kind are under way when their queue pair fails, or goes. */
@@ -767,3 +799,4 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+        cmocka_unit_test(test_silence_of_many),

@@ -36,7 +36,7 @@ void srd_start_flow(struct srd_sender *sender, struct psn tsn, uint64_t trip_ns,
     sender->state = SRD_FLOW_OPEN;
     sender->described_all = true;
     sender->probe_due = false;
-    sender->used_at = now;
+    sender->used_at = sender->heard_at = now;
     path_init(&sender->path,
               &(struct path_config){
                   .first_tsn = tsn,
@@ -138,11 +138,18 @@ static bool is_old(struct instant at, struct instant now)
     return instant_reached(now, instant_after(at, SRD_GIVE_UP_NS));
 }
 
-/* A greeting was not answered: who waits for the flow since then has waited enough. */
+bool srd_sender_is_silent(const struct srd_sender *sender, struct instant now)
+{
+    return sender->boot_known && is_old(sender->heard_at, now);
+}
+
+/* Instances wait for a flow, or for room behind packets, and nobody answers: they have waited
+ * enough. As long as the peer says something, there is a turn to wait for. */
 static void give_up_unsent(struct srd_sender *sender, struct instant now)
 {
-    if (sender->state != SRD_FLOW_GREETS || sender->hellos == 0 ||
-        !is_old(sender->hello_since, now)) {
+    const bool greets = sender->state == SRD_FLOW_GREETS && sender->hellos != 0;
+    if (greets ? !is_old(sender->hello_since, now)
+               : sender->state != SRD_FLOW_OPEN || !srd_sender_is_silent(sender, now)) {
         return;
     }
     struct list *next;

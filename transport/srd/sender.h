@@ -80,6 +80,7 @@ struct srd_sender {
     uint32_t hellos;      /* How many left since the greeting began. */
     struct instant hello_at, hello_since; /* The next one; the first one. */
     struct instant used_at;
+    struct instant heard_at; /* An answer, or the challenge that opened the flow. */
     bool probe_due;
     uint32_t chunk_bytes;
     const struct path_policy *policy;
@@ -104,6 +105,8 @@ void srd_sender_post(struct srd_sender *sender, struct srd_instance *instance, s
 void srd_sender_withdraw(struct srd_sender *sender, struct srd_instance *instance);
 /* An instance that has ended, with its status; NULL: none. */
 struct srd_instance *srd_sender_ended(struct srd_sender *sender);
+/* Has a peer that once answered said nothing for so long that an instance is given up? */
+bool srd_sender_is_silent(const struct srd_sender *sender, struct instant now);
 /* Is nothing under way, nor to be sent? */
 bool srd_sender_is_idle(const struct srd_sender *sender);
 

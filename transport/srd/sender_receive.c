@@ -134,6 +134,7 @@ enum srd_heard srd_sender_on_answer(struct srd_sender *sender, const struct srd_
     if (heard != SRD_HEARD) {
         return heard;
     }
+    sender->heard_at = now;
     if (!hear_echo(sender, answer, now)) {
         return SRD_HEARD_IMPOSSIBLE;
     }
