@@ -3,6 +3,7 @@
  * qp_complete - the end of work: completions, errors, flushing (IBTA 9.9, 10.3.1, 11.2.5).
  */
 #include "nic/internal.h"
+#include "wire/srd.h"
 
 /* A queue pair that loses a completion cannot go on: its program would wait for it for ever. Nor
  * can the others of the completion queue, which is in error (IBTA 11.6.3.2, the affiliated errors
@@ -71,6 +72,13 @@ static enum completion_kind kind_of(const struct work *work)
     UNREACHABLE("a work kind outside its enum");
 }
 
+/* Requests of SRD have a status of its own, too (nic/srd.h): what is in the queue is flushed. */
+static uint8_t vendor_error_of(const struct qp *qp, enum completion_status status)
+{
+    CHECK(qp->type != QP_SRD || status == COMPLETION_FLUSHED);
+    return qp->type == QP_SRD ? SRD_STATUS_FLUSHED : 0;
+}
+
 void qp_complete_work(struct qp *qp, struct work *work, enum completion_status status)
 {
     CHECK(work == send_queue_at(&qp->sends, qp->sends.head));
@@ -83,6 +91,7 @@ void qp_complete_work(struct qp *qp, struct work *work, enum completion_status s
         .bytes = work->bytes,
         .qpn = qp->number,
         .status = (uint8_t)status,
+        .vendor_error = vendor_error_of(qp, status),
         .kind = (uint8_t)kind_of(work),
     };
     push(qp, qp->send_cq, &completion);

@@ -7,7 +7,7 @@
  * Inputs     Queue pairs of type QP_SRD. They are made, changed and posted to as those of UD are:
  *
  *              qp_create       request.type = QP_SRD, request.unsolicited; no shared receive queue.
- *              qp_modify       As UD, and QP_ATTR_RNR_RETRY from RTR to RTS and within RTS.
+ *              qp_modify       As UD, and QP_ATTR_RNR_RETRY from RTR to RTS.
  *              qp_post_send    SEND, SEND_IMMEDIATE, WRITE, WRITE_IMMEDIATE, READ; request.av,
  *                              destination_qpn, destination_qkey of the target; for RDMA
  *                              remote_address and remote_key. Every request completes visibly.
@@ -86,6 +86,8 @@ static inline uint16_t srd_qpn_of(uint32_t number)
  * held. STATUS_FULL: all hosts are held, or have something under way. */
 MUST_USE enum status srd_hold_host(struct nic *nic, const struct gid *gid, uint16_t *host);
 void srd_let_host_go(struct nic *nic, uint16_t host);
+/* The last handle of the host was let go: what waits for it ends with SRD_STATUS_FLUSHED. */
+void srd_flush_host(struct nic *nic, uint16_t host);
 
 /* Is the host one that has an address handle? A receive's completion names a sender that has none,
  * too: then efadv_wc_read_sgid tells its GID. */

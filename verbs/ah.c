@@ -147,6 +147,17 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     return &ah->ibv;
 }
 
+/* (locked) Without a handle of that number nothing leaves any more. */
+static void let_host_go(struct live *live, uint16_t host)
+{
+    srd_let_host_go(live_nic(live), host);
+    if (!srd_host_is_held(live_nic(live), host)) {
+        nic_note_time(live_nic(live), live_now(live));
+        srd_flush_host(live_nic(live), host);
+        live_flush(live); /* Somebody may wait for the completions. */
+    }
+}
+
 EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
 {
     struct live *live = live_of(ibv->context);
@@ -159,7 +170,7 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibv)
     ah_of(ibv)->pd->users--;
     if (is_efa()) {
         context_of(ibv->context)->handles[ah_of(ibv)->host]--;
-        srd_let_host_go(live_nic(live), ah_of(ibv)->host);
+        let_host_go(live, ah_of(ibv)->host);
     }
     live_release(live, &ah_of(ibv)->av);
     live_unlock(live);

@@ -73,7 +73,8 @@ static void hand_one_over(struct qp *qp, struct work *work, struct instant now)
     qp->out.srd.lent++;
     qp->sends.head++;
     qp->sends.next = qp->sends.head;
-    request->status = (uint8_t)judge(request);
+    request->status =
+        work->status == COMPLETION_FLUSHED ? (uint8_t)SRD_STATUS_FLUSHED : (uint8_t)judge(request);
     if (request->status == SRD_STATUS_OK) {
         request->peer = srd_meet_peer(nic, &target, av);
         request->status = request->peer == NULL ? SRD_STATUS_LOCAL_BAD_AH : (uint8_t)SRD_STATUS_OK;
@@ -122,22 +123,75 @@ static void withdraw(struct srd_request *request)
     }
 }
 
-/* All requests of the queue pair end, with a completion or without. */
+/* The request ends, with a completion or without. Others of its peer may end meanwhile. */
+static void flush(struct srd_request *request, bool completes)
+{
+    struct srd_peer *peer = request->peer;
+    withdraw(request);
+    if (completes) {
+        request->status = SRD_STATUS_FLUSHED;
+        srd_complete(request);
+    } else {
+        srd_free_request(request);
+    }
+    srd_update(peer, peer->qp.nic->now);
+}
+
 static void flush_requests(struct qp *qp, bool completes)
 {
     while (!list_empty(&qp->out.srd.requests)) {
-        struct srd_request *request = request_of(qp->out.srd.requests.next);
-        struct srd_peer *peer = request->peer;
-        withdraw(request);
-        if (completes) {
-            request->status = SRD_STATUS_FLUSHED;
-            srd_complete(request);
-        } else {
-            srd_free_request(request);
-        }
-        srd_update(peer, qp->nic->now);
+        flush(request_of(qp->out.srd.requests.next), completes);
     }
 }
+
+/* -- Hosts that nobody has a handle for ---------------------------------------------------------*/
+
+static struct srd_request *first_for(const struct qp *qp, uint16_t host)
+{
+    for (struct list *node = qp->out.srd.requests.next; node != &qp->out.srd.requests;
+         node = node->next) {
+        if (request_of(node)->peer->host == host) {
+            return request_of(node);
+        }
+    }
+    return NULL;
+}
+
+/* Requests that were not handed over keep their place: each ends when its turn comes, and those in
+ * front do now. */
+static void flush_posts(struct qp *qp, const struct gid *gid)
+{
+    struct send_queue *sends = &qp->sends;
+    for (uint32_t i = sends->head; i != sends->tail; i++) {
+        struct work *work = send_queue_at(sends, i);
+        const struct nic_av *av = work->datagram.av;
+        if (gid_equal(&av->destination, gid)) {
+            work->status = COMPLETION_FLUSHED;
+        }
+    }
+    while (sends->head != sends->tail && !list_empty(&qp->nic->srd->requests_free) &&
+           send_queue_at(sends, sends->head)->status == COMPLETION_FLUSHED) {
+        hand_one_over(qp, send_queue_at(sends, sends->head), qp->nic->now);
+    }
+}
+
+void srd_flush_host(struct nic *nic, uint16_t host)
+{
+    CHECK(!srd_host_is_held(nic, host));
+    for (uint32_t i = 0; i < nic->limits.qpn_span; i++) {
+        struct qp *qp = nic->qps[i];
+        struct srd_request *request;
+        if (qp == NULL || qp->engine != ENGINE_SRD) {
+            continue;
+        }
+        while ((request = first_for(qp, host)) != NULL) {
+            flush(request, true);
+        }
+        flush_posts(qp, srd_host_gid(nic, host));
+    }
+}
+
+/* -- States -------------------------------------------------------------------------------------*/
 
 void srd_drain(struct qp *qp)
 {

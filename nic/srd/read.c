@@ -152,6 +152,15 @@ static bool is_wanted(const struct srd_peer *peer, const struct srd_part *part,
            packet->payload_bytes == (rest < chunk ? rest : chunk);
 }
 
+/* All data are there, or will not be; the instance may still be under way. */
+static void finish(struct srd_peer *peer, struct srd_part *part, enum srd_status status)
+{
+    if (!part->answered) {
+        srd_sender_withdraw(&peer->sender, &part->instance);
+    }
+    srd_end_part(peer, part, status);
+}
+
 bool srd_on_data(struct srd_peer *peer, const struct srd_packet *packet, struct nic_move *move)
 {
     struct nic *nic = peer->qp.nic;
@@ -172,19 +181,13 @@ bool srd_on_data(struct srd_peer *peer, const struct srd_packet *packet, struct 
     if (!srd_gather(part->request, part->offset + packet->index * packet->chunk_bytes,
                     packet->payload_bytes, ACCESS_LOCAL_WRITE, move->segments,
                     &move->segment_count)) {
+        if (part->moving == 0) { /* Else it is asked for again, and is found out then. */
+            finish(peer, part, SRD_STATUS_LOCAL_BAD_LKEY);
+        }
         return nic_drop(nic, COUNTER_drop_wrong_key);
     }
     part->moving |= UINT64_C(1) << packet->index;
     return true;
-}
-
-/* All data are there; the instance may still be under way. */
-static void finish(struct srd_peer *peer, struct srd_part *part, enum srd_status status)
-{
-    if (!part->answered) {
-        srd_sender_withdraw(&peer->sender, &part->instance);
-    }
-    srd_end_part(peer, part, status);
 }
 
 void srd_on_data_moved(struct srd_peer *peer, struct srd_part *part, uint32_t index,

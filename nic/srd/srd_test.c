@@ -657,6 +657,105 @@ static void test_leaving(void **state)
     leave(false);
 }
 
+/* Is a request of this number there, that ended so? Each has one completion. */
+static void expect_flushes(struct bench *bench, uint64_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct completion completion = take(&bench->ends[0]);
+        assert_int_equal(completion.wr_id, first + i);
+        assert_int_equal(completion.status, COMPLETION_FLUSHED);
+        assert_int_equal(completion.vendor_error, SRD_STATUS_FLUSHED);
+    }
+    assert_int_equal(cq_count(&bench->ends[0].cq), 0);
+}
+
+/* Nobody names the target's host any more: requests to it are flushed, whether something of them
+ * left (16), they wait for a free request, or their queue pair is drained; those to another host
+ * (every third) are not. */
+static void test_handle_goes(void **state)
+{
+    (void)state;
+    for (int drained = 0; drained < 2; drained++) {
+        struct bench *bench = start(false);
+        struct end *end = &bench->ends[0];
+        const struct nic_av av = av_to(bench, 1), other = av_to(bench, 0);
+        const struct sge sge = sge_of(end, 0, 5000);
+        struct send_request request = request_of(bench, WORK_WRITE, &av, &sge);
+        bench->cut = true;
+        if (drained) {
+            set_state(bench, end->qp, QP_SQD);
+        }
+        for (uint32_t i = 0; i < 30; i++) {
+            request.wr_id = i;
+            request.av = i % 3 == 2 ? &other : &av;
+            assert_int_equal(qp_post_send(end->qp, &request), STATUS_OK);
+        }
+        pass(bench, 50);
+        srd_let_host_go(end->nic, end->host);
+        srd_flush_host(end->nic, end->host);
+        /* In the order of posting, as far as nothing else is in front. */
+        const uint32_t flushed = cq_count(&end->cq);
+        assert_true(drained ? flushed == 2 : flushed >= 12);
+        bool seen[30] = {false};
+        const struct qp_attributes ready = {.state = QP_RTS};
+        assert_int_equal(qp_modify(end->qp, &ready, QP_ATTR_STATE, bench->now), STATUS_OK);
+        pass(bench, 20000);
+        for (uint32_t i = 0; i < 30; i++) {
+            const struct completion completion = take(end);
+            assert_false(seen[completion.wr_id]);
+            seen[completion.wr_id] = true;
+            assert_int_equal(completion.vendor_error, completion.wr_id % 3 == 2
+                                                          ? SRD_STATUS_UNREACHABLE
+                                                          : SRD_STATUS_FLUSHED);
+        }
+        assert_int_equal(srd_hold_host(end->nic, &bench->ends[1].gid, &end->host), STATUS_OK);
+        bench->cut = false;
+        pass(bench, 5000);
+        finish(bench);
+    }
+}
+
+/* A request that is posted to a queue pair in the error state. */
+static void test_posted_in_error(void **state)
+{
+    (void)state;
+    struct bench *bench = start(false);
+    const struct nic_av av = av_to(bench, 1);
+    const struct sge sge = sge_of(&bench->ends[0], 0, 10);
+    const struct send_request request = request_of(bench, WORK_SEND, &av, &sge);
+    set_state(bench, bench->ends[0].qp, QP_ERR);
+    assert_int_equal(qp_post_send(bench->ends[0].qp, &request), STATUS_OK);
+    expect_flushes(bench, 1234, 1);
+    finish(bench);
+}
+
+/* The memory of a READ goes while its data are on their way: the READ ends, and nothing more is
+ * written. */
+static void test_memory_of_read_goes(void **state)
+{
+    (void)state;
+    for (int64_t spare = 3; spare < 60; spare += 7) {
+        struct bench *bench = start(false);
+        struct end *end = &bench->ends[0];
+        const struct nic_av av = av_to(bench, 1);
+        const struct sge sge = sge_of(end, 0, LONG);
+        const struct send_request request = request_of(bench, WORK_READ, &av, &sge);
+        static uint8_t before[sizeof(end->memory)];
+        fill(&bench->ends[1], 90);
+        bench->spare = spare;
+        assert_int_equal(qp_post_send(end->qp, &request), STATUS_OK);
+        pass(bench, 1);
+        assert_int_equal(cq_count(&end->cq), 0);
+        assert_int_equal(region_remove(nic_regions(end->nic), &end->region), STATUS_OK);
+        memcpy(before, end->memory, sizeof(before));
+        bench->spare = -1;
+        pass(bench, 5000);
+        expect_status(bench, SRD_STATUS_LOCAL_BAD_LKEY);
+        assert_memory_equal(before, end->memory, sizeof(before));
+        finish(bench);
+    }
+}
+
 /* The target goes in the middle of a message, and its receive with it: after HELLO, CHALLENGE and
  * one to eight packets, of which each has the whole message only if all came. */
 static void test_target_leaves(void **state)
@@ -791,7 +890,11 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_feature_mismatch),
         cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_silence_of_many),
         cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_handle_goes),
+        cmocka_unit_test(test_posted_in_error),
+        cmocka_unit_test(test_memory_of_read_goes),
         cmocka_unit_test(test_target_leaves),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_full_queues),
@@ -799,4 +902,3 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-        cmocka_unit_test(test_silence_of_many),
