@@ -235,17 +235,20 @@ static struct link *shm_link_for_now(struct live *live, const struct nic_av *av,
     return link;
 }
 
-static bool ring_is_there(const struct live *live, const struct gid *peer, uint32_t slot)
+/* Where there are rings alone, the first packet makes the ring: also to one of those who share an
+ * address. */
+static bool ring_leads_to(const struct live *live, const struct gid *peer, uint32_t slot)
 {
-    return live->shm != NULL && (shm_port_knows(live->shm, peer, LOCAL_NO_SLOT) ||
-                                 shm_port_knows(live->shm, peer, (int)slot));
+    return live->shm != NULL &&
+           (live->config.wire == LIVE_WIRE_SHM || shm_port_knows(live->shm, peer, LOCAL_NO_SLOT) ||
+            shm_port_knows(live->shm, peer, (int)slot));
 }
 
 struct link *live_ring_for_now(struct live *live, const struct qp *qp)
 {
     const struct nic_av *av = nic_carrier_av(qp);
     const uint32_t slot = av != NULL ? share_slot_of(nic_qp_destination(qp)) : 0;
-    return av != NULL && ring_is_there(live, &av->destination, slot)
+    return av != NULL && ring_leads_to(live, &av->destination, slot)
                ? shm_link_for_now(live, av, slot)
                : NULL;
 }
@@ -255,7 +258,7 @@ struct link *live_ring_for_now(struct live *live, const struct qp *qp)
 struct link *live_link_for_now(struct live *live, const struct nic_av *av, uint32_t qpn)
 {
     const uint32_t slot = share_slot_of(qpn);
-    if (ring_is_there(live, &av->destination, slot)) {
+    if (ring_leads_to(live, &av->destination, slot)) {
         struct link *link = shm_link_for_now(live, av, slot);
         return link != NULL && shm_link_has_room(link) ? link : NULL;
     }
