@@ -90,10 +90,11 @@ int efa_judge_modify(const struct ibv_qp_attr *attr, uint32_t mask)
                            QP_ATTR_RNR_RETRY;
     const bool leaves = (mask & QP_ATTR_STATE) &&
                         (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR);
+    const bool works = attr->cur_qp_state >= IBV_QPS_RTR && attr->cur_qp_state <= IBV_QPS_SQE;
     if (mask & ~known) {
         return EOPNOTSUPP;
     }
-    return leaves && (mask & QP_ATTR_CUR_STATE) ? EINVAL : 0;
+    return (mask & QP_ATTR_CUR_STATE) && (leaves || !works) ? EINVAL : 0;
 }
 
 /* -- Slots of send queues -----------------------------------------------------------------------*/

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "verbs/efa_newer.h"
+
 int efa_open(void **state)
 {
     struct efa *efa = calloc(1, sizeof(*efa));
@@ -45,6 +47,15 @@ struct ibv_qp *efa_queue_pair(struct efa *efa, struct ibv_cq *cq)
     struct ibv_qp_init_attr attr = {
         .send_cq = cq, .recv_cq = cq, .cap = usual, .qp_type = IBV_QPT_UD};
     struct ibv_qp *qp = ibv_create_qp(efa->pd, &attr);
+    assert_non_null(qp);
+    return qp;
+}
+
+struct ibv_qp *efa_queue_pair_srd(struct efa *efa, struct ibv_cq *cq)
+{
+    struct ibv_qp_init_attr attr = {
+        .send_cq = cq, .recv_cq = cq, .cap = usual, .qp_type = IBV_QPT_DRIVER};
+    struct ibv_qp *qp = efadv_create_driver_qp(efa->pd, &attr, EFA_QP_TYPE_SRD);
     assert_non_null(qp);
     return qp;
 }

@@ -45,7 +45,9 @@ int efa_close(void **state);
 
 /* A UD queue pair with 4 sends and receives of 2 SGEs and 32 bytes inline, in RESET. */
 struct ibv_qp *efa_queue_pair(struct efa *efa, struct ibv_cq *cq);
-/* Likewise, with the functions of ibv_wr_*. */
+/* Likewise, of SRD. */
+struct ibv_qp *efa_queue_pair_srd(struct efa *efa, struct ibv_cq *cq);
+/* Likewise, of UD, with the functions of ibv_wr_*. */
 struct ibv_qp *efa_queue_pair_ex(struct efa *efa, struct ibv_cq *cq);
 /* 0 or errno. */
 int efa_modify(struct ibv_qp *qp, enum ibv_qp_state state, int mask);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    Queue pairs of an EFA device are made and changed as its library and its driver have it,
- *         each refusal with its errno: SRD-4 (creation), SRD-5 (states and attributes), SRD-8
- *         (numbers), for UD.
+ *         each refusal with its errno: SRD-4 (creation), SRD-5 (states and attributes, of UD and
+ *         of SRD), SRD-8 (numbers).
  * Method  Each check of creation is broken alone. From each state to each, every mask that differs
- *         from a right one in one bit, beside a table of what IBTA allows.
+ *         from a right one in one bit, beside a table of what IBTA and the driver of EFA allow.
  */
 #include "tests/api/efa_program.h"
 
@@ -111,7 +111,7 @@ static void test_numbers(void **state)
 
 #define STATES (IBV_QPS_ERR + 1)
 
-/* IBTA 11.2.5.2, for UD. */
+/* IBTA 11.2.5.2, for UD. The driver has a table for SRD: the same, but for one attribute. */
 static const struct {
     bool valid;
     int needed, allowed;
@@ -144,22 +144,25 @@ static const struct {
     (IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY | IBV_QP_PKEY_INDEX |            \
      IBV_QP_PORT | IBV_QP_QKEY | IBV_QP_SQ_PSN | IBV_QP_RNR_RETRY)
 
-static int expected(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+static int expected(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
-    const int needed = changes[from][to].needed | IBV_QP_STATE;
+    const int needed = changes[from][to].needed;
+    const bool retries = type == IBV_QPT_DRIVER && from == IBV_QPS_RTR && to == IBV_QPS_RTS;
+    const int allowed = changes[from][to].allowed | (retries ? IBV_QP_RNR_RETRY : 0);
     if (mask & ~KNOWN) {
         return EOPNOTSUPP;
     }
     return changes[from][to].valid && (mask & needed) == needed &&
-                   !(mask & ~(needed | changes[from][to].allowed))
+                   !(mask & ~(needed | allowed | IBV_QP_STATE))
                ? 0
                : EINVAL;
 }
 
-/* A send whose memory may not be read leads to SQE. */
-static struct ibv_qp *queue_pair_in(struct efa *efa, enum ibv_qp_state state)
+/* A send of UD whose memory may not be read leads to SQE; nothing does so with SRD. */
+static struct ibv_qp *queue_pair_in(struct efa *efa, enum ibv_qp_type type, enum ibv_qp_state state)
 {
-    struct ibv_qp *qp = efa_queue_pair(efa, efa->cq);
+    struct ibv_qp *qp =
+        type == IBV_QPT_UD ? efa_queue_pair(efa, efa->cq) : efa_queue_pair_srd(efa, efa->cq);
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
     if (state != IBV_QPS_SQE) {
@@ -179,31 +182,49 @@ static struct ibv_qp *queue_pair_in(struct efa *efa, enum ibv_qp_state state)
     return qp;
 }
 
-static void attempt(struct efa *efa, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+static void attempt(struct efa *efa, enum ibv_qp_type type, enum ibv_qp_state from,
+                    enum ibv_qp_state to, int mask)
 {
-    struct ibv_qp *qp = queue_pair_in(efa, from);
-    const int reason = efa_modify(qp, to, mask), due = expected(from, to, mask);
+    struct ibv_qp *qp = queue_pair_in(efa, type, from);
+    const int reason = efa_modify(qp, to, mask), due = expected(type, from, to, mask);
     if (reason != due) {
-        fail_msg("from %d to %d with 0x%x: %d and not %d", from, to, mask, reason, due);
+        fail_msg("type %d, from %d to %d with 0x%x: %d and not %d", type, from, to, mask, reason,
+                 due);
     }
     assert_int_equal(qp->state, reason == 0 ? to : from);
     assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-static void test_states(void **state)
+static void every_bit(struct efa *efa, enum ibv_qp_type type, enum ibv_qp_state from,
+                      enum ibv_qp_state to)
 {
-    struct efa *efa = *state;
+    const int needed = changes[from][to].needed | IBV_QP_STATE;
+    attempt(efa, type, from, to, needed);
+    for (int bit = 1; bit < 1 << 26; bit <<= 1) {
+        if (bit != IBV_QP_STATE) {
+            attempt(efa, type, from, to, needed ^ bit);
+        }
+        if (from == to) { /* Also without a state: it stays. */
+            attempt(efa, type, from, to, bit);
+        }
+    }
+}
+
+static void every_state(struct efa *efa, enum ibv_qp_type type)
+{
     for (enum ibv_qp_state from = IBV_QPS_RESET; from < STATES; from++) {
         for (enum ibv_qp_state to = IBV_QPS_RESET; to < STATES; to++) {
-            const int needed = changes[from][to].needed | IBV_QP_STATE;
-            attempt(efa, from, to, needed);
-            for (int bit = 1; bit < 1 << 26; bit <<= 1) {
-                if (bit != IBV_QP_STATE) { /* Without it nothing changes. */
-                    attempt(efa, from, to, needed ^ bit);
-                }
+            if (type == IBV_QPT_UD || from != IBV_QPS_SQE) {
+                every_bit(efa, type, from, to);
             }
         }
     }
+}
+
+static void test_states(void **state)
+{
+    every_state(*state, IBV_QPT_UD);
+    every_state(*state, IBV_QPT_DRIVER);
 }
 
 int main(void)

@@ -47,7 +47,7 @@ struct seen {
     uint64_t wr_id;
     uint32_t status, vendor_err, opcode, bytes, immediate, flags, qpn, source_qpn, slid;
     bool unsolicited;
-    int sgid_reason; /* What efadv_wc_read_sgid returned. */
+    int sgid_reason; /* As efadv_wc_read_sgid returned it. */
     union ibv_gid sgid;
 };
 
