@@ -16,14 +16,34 @@
 
 /* The driver's names of what is counted here, too. Everything that is dropped is one number there;
  * `nonic stat` and --stats have a reason for each. */
+#define ONE(name, counter)                                                                         \
+    {                                                                                              \
+        name, COUNTER_##counter, COUNTER_##counter                                                 \
+    }
+
 static const struct named_counter efa_counters[] = {
-    {"tx_bytes", COUNTER_sent_bytes, COUNTER_sent_bytes},
-    {"tx_pkts", COUNTER_sent_pkts, COUNTER_sent_pkts},
-    {"rx_bytes", COUNTER_rcvd_bytes, COUNTER_rcvd_bytes},
-    {"rx_pkts", COUNTER_rcvd_pkts, COUNTER_rcvd_pkts},
-    {"rx_drops", COUNTER_drop_short, COUNTER_drop_stale_response},
-    {"send_wrs", COUNTER_rdma_sends, COUNTER_rdma_sends},
-    {"recv_wrs", COUNTER_rdma_recvs, COUNTER_rdma_recvs},
+    ONE("tx_bytes", sent_bytes),
+    ONE("tx_pkts", sent_pkts),
+    ONE("rx_bytes", rcvd_bytes),
+    ONE("rx_pkts", rcvd_pkts),
+    {"rx_drops", COUNTER_drop_short, COUNTER_drop_srd_flood},
+    ONE("send_bytes", srd_send_bytes),
+    ONE("send_wrs", rdma_sends),
+    ONE("recv_bytes", srd_recv_bytes),
+    ONE("recv_wrs", rdma_recvs),
+    ONE("rdma_read_wrs", srd_rdma_read_wrs),
+    ONE("rdma_read_bytes", srd_rdma_read_bytes),
+    ONE("rdma_read_wr_err", srd_rdma_read_wr_err),
+    ONE("rdma_read_resp_bytes", srd_rdma_read_resp_bytes),
+    ONE("rdma_write_wrs", srd_rdma_write_wrs),
+    ONE("rdma_write_bytes", srd_rdma_write_bytes),
+    ONE("rdma_write_wr_err", srd_rdma_write_wr_err),
+    ONE("rdma_write_recv_bytes", srd_rdma_write_recv_bytes),
+    ONE("retrans_bytes", srd_retrans_bytes),
+    ONE("retrans_pkts", retransmitted_pkts),
+    ONE("retrans_timeout_events", timeouts),
+    ONE("unresponsive_remote_events", srd_unresponsive_remote),
+    ONE("impaired_remote_conn_events", srd_impaired_remote_conn),
 };
 
 /* The table has room for addresses that come later, as that of every RoCE device. */

@@ -137,9 +137,23 @@ static void print_udp(const struct live_ports *ports)
     }
 }
 
+static void print_limits(const struct nic_limits *limits)
+{
+    if (live_personality() == LIVE_EFA) {
+        printf("limits      %u queue pairs, %u regions, %u sends and %u receives a queue pair,\n"
+               "            %u SGEs (1 for RDMA), %u bytes inline\n",
+               limits->qps, limits->regions, limits->sends_per_qp, limits->receives_per_qp,
+               limits->sges, limits->inline_bytes);
+        return;
+    }
+    printf("limits      %u queue pairs, %u regions and windows, %u sends and %u receives a queue\n"
+           "            pair, %u SGEs, %u bytes inline, %u READs or atomics outstanding\n",
+           limits->qps, limits->regions, limits->sends_per_qp, limits->receives_per_qp,
+           limits->sges, limits->inline_bytes, limits->reads_per_qp);
+}
+
 static void print_text(struct live *live)
 {
-    const struct nic_limits *limits = nic_limits(live_nic(live));
     struct live_ports ports;
     live_describe_ports(live, &ports);
     printf("device      %s, port 1, %s\n"
@@ -154,14 +168,11 @@ static void print_text(struct live *live)
         printf("GID %-2u      %s%s\n", i, text, gid_remark(live, i));
     }
     printf("MTU         %u\n", path_mtu_bytes(live_active_mtu(live)));
-    printf("limits      %u queue pairs, %u regions and windows, %u sends and %u receives a queue\n"
-           "            pair, %u SGEs, %u bytes inline, %u READs or atomics outstanding\n",
-           limits->qps, limits->regions, limits->sends_per_qp, limits->receives_per_qp,
-           limits->sges, limits->inline_bytes, limits->reads_per_qp);
+    print_limits(nic_limits(live_nic(live)));
     print_udp(&ports);
     printf("shared mem  %s\n", ports.shm ? "to nonic programs of this machine and user"
                                          : "off (--wire udp), or not to be had");
-    if (ports.shm) {
+    if (ports.shm && live_personality() != LIVE_EFA) { /* SRD goes by packets alone. */
         printf("            direct access %s\n", direct_text());
         printf("            mapped when that pays: %s\n", mapping_text());
     }

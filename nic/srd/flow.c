@@ -100,7 +100,13 @@ void srd_flow_on_deadline(struct qp *qp, struct instant now)
         return;
     }
     srd_leave_outdated(peer, now);
-    srd_sender_on_time(&peer->sender, now);
+    const bool impaired = srd_sender_is_impaired(&peer->sender);
+    if (srd_sender_on_time(&peer->sender, now)) {
+        nic_count(qp->nic, COUNTER_timeouts);
+    }
+    if (!impaired && srd_sender_is_impaired(&peer->sender)) {
+        nic_count(qp->nic, COUNTER_srd_impaired_remote_conn);
+    }
     srd_ask_again(peer, now);
     srd_update(peer, now);
 }

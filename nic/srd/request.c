@@ -65,15 +65,18 @@ void srd_free_request(struct srd_request *request)
 static void count_end(struct nic *nic, const struct srd_request *request, enum srd_status status)
 {
     static const struct {
-        enum nic_counter requests, bytes, errors;
+        enum nic_counter all, requests, bytes, errors;
     } counters[] = {
-        {COUNTER_srd_send_wrs, COUNTER_srd_send_bytes, COUNTER_srd_send_wr_err},
-        {COUNTER_srd_rdma_write_wrs, COUNTER_srd_rdma_write_bytes, COUNTER_srd_rdma_write_wr_err},
-        {COUNTER_srd_rdma_read_wrs, COUNTER_srd_rdma_read_bytes, COUNTER_srd_rdma_read_wr_err},
+        {COUNTER_rdma_sends, COUNTER_srd_send_wrs, COUNTER_srd_send_bytes, COUNTER_srd_send_wr_err},
+        {COUNTER_rdma_writes, COUNTER_srd_rdma_write_wrs, COUNTER_srd_rdma_write_bytes,
+         COUNTER_srd_rdma_write_wr_err},
+        {COUNTER_rdma_reads, COUNTER_srd_rdma_read_wrs, COUNTER_srd_rdma_read_bytes,
+         COUNTER_srd_rdma_read_wr_err},
     };
     const uint32_t kind =
         request->kind == WORK_READ ? 2 : completion_kind(request) == COMPLETION_WRITE;
     if (status == SRD_STATUS_OK) {
+        nic_count(nic, counters[kind].all);
         nic_count(nic, counters[kind].requests);
         nic->counters.values[counters[kind].bytes] += request->bytes;
         return;

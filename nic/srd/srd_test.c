@@ -404,6 +404,11 @@ static void test_counters(void **state)
         {COUNTER_srd_rdma_write_recv_bytes, 1, 2000},
         {COUNTER_srd_unresponsive_remote, 0, 0},
         {COUNTER_srd_retrans_bytes, 0, 0},
+        {COUNTER_rdma_sends, 0, 1},
+        {COUNTER_rdma_writes, 0, 2},
+        {COUNTER_rdma_reads, 0, 1},
+        {COUNTER_rdma_recvs, 1, 2},
+        {COUNTER_timeouts, 0, 0},
     };
     for (size_t i = 0; i < COUNT_OF(expected); i++) {
         assert_int_equal(counter(bench, expected[i].end, expected[i].counter), expected[i].value);
@@ -417,6 +422,8 @@ static void test_counters(void **state)
     pass(bench, 5000);
     expect_status(bench, SRD_STATUS_UNRESPONSIVE);
     assert_int_equal(counter(bench, 0, COUNTER_srd_unresponsive_remote), 1);
+    assert_true(counter(bench, 0, COUNTER_timeouts) > 1);
+    assert_int_equal(counter(bench, 0, COUNTER_srd_impaired_remote_conn), 1);
     bench->spare = -1;
     pass(bench, 5000);
     while (cq_count(&bench->ends[1].cq) != 0) {

@@ -65,6 +65,7 @@ void srd_complete_incoming(struct srd_incoming *incoming)
     qp->in.srd.lent -= incoming->lent;
     detach(incoming);
     to_free_list(incoming);
+    nic_count(qp->nic, COUNTER_rdma_recvs);
     nic_count(qp->nic, COUNTER_srd_recv_wrs);
     qp->nic->counters.values[COUNTER_srd_recv_bytes] += completion.bytes;
     qp_complete_receive(qp, 0, &completion);

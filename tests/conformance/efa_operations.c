@@ -21,6 +21,49 @@ static uint32_t seed;
 /* Our number at the peer, which receives tell: at first it has no handle to us. */
 static uint32_t slid = NO_HANDLE;
 
+/* Requests that have ended, as the device's counters tell it (SRD-11). */
+static struct tally {
+    const char *requests, *bytes;
+    uint64_t ended, ended_bytes;
+} all_sends = {.requests = "send_wrs", .bytes = "send_bytes"},
+  all_writes = {.requests = "rdma_write_wrs", .bytes = "rdma_write_bytes"},
+  all_reads = {.requests = "rdma_read_wrs", .bytes = "rdma_read_bytes"};
+
+static uint64_t counter(const char *name)
+{
+    char path[128];
+    unsigned long long value;
+    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+             ibv_get_device_name(end.context->device), name);
+    FILE *file = fopen(path, "r");
+    EXPECT(file != NULL && fscanf(file, "%llu", &value) == 1);
+    fclose(file);
+    return value;
+}
+
+static void count(const struct request *request)
+{
+    const bool sent = request->opcode == IBV_WR_SEND || request->opcode == IBV_WR_SEND_WITH_IMM;
+    struct tally *tally = sent                                  ? &all_sends
+                          : request->opcode == IBV_WR_RDMA_READ ? &all_reads
+                                                                : &all_writes;
+    tally->ended++;
+    tally->ended_bytes += request->bytes;
+}
+
+static void check_counters(void)
+{
+    const struct tally *const tallies[] = {&all_sends, &all_writes, &all_reads};
+    for (size_t i = 0; i < 3; i++) {
+        EXPECT(counter(tallies[i]->requests) == tallies[i]->ended);
+        EXPECT(counter(tallies[i]->bytes) == tallies[i]->ended_bytes);
+    }
+    EXPECT(counter("rdma_read_wr_err") == 0 && counter("rdma_write_wr_err") == 0);
+    EXPECT(counter("unresponsive_remote_events") == 0);
+    EXPECT(counter("tx_bytes") >= all_sends.ended_bytes + all_writes.ended_bytes);
+    EXPECT(counter("rx_bytes") >= all_reads.ended_bytes);
+}
+
 /* -- Completions --------------------------------------------------------------------------------*/
 
 static void check_request(const struct request *request)
@@ -86,6 +129,7 @@ static void run(enum ibv_wr_opcode opcode, uint32_t bytes, bool inlined, bool un
         memset(end.memory, 0xee, bytes); /* It was copied. */
     }
     check_request(&request);
+    count(&request);
     if (consumes(opcode)) {
         check_receive(&request, !unsolicited);
     } else {
@@ -141,6 +185,7 @@ int main(void)
     messages();
     memory(false);
     unsolicited();
+    check_counters();
     printf("operations: ok\n");
     return 0;
 }

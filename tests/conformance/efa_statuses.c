@@ -331,6 +331,8 @@ static void silence(void)
     }
     wait_for_silent(silent, count);
     target_continue(&bad);
+    /* It meets what was sent meanwhile, for which it has no receive. */
+    EXPECT(!target_order(&bad, ORDER_TELL_NONE, 0, NULL).seen.there);
     expect_goes_on();
 }
 

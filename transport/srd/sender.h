@@ -147,7 +147,10 @@ enum srd_heard srd_sender_on_challenge(struct srd_sender *sender, const struct s
 
 /* When srd_sender_on_time is due, or srd_sender_ready may have changed. */
 struct instant srd_sender_deadline(const struct srd_sender *sender, struct instant now);
-void srd_sender_on_time(struct srd_sender *sender, struct instant now);
+/* True: the flow's timeout passed without a word from the peer. */
+bool srd_sender_on_time(struct srd_sender *sender, struct instant now);
+/* Have so many timeouts passed in a row that packets leave at the least rate? */
+bool srd_sender_is_impaired(const struct srd_sender *sender);
 
 /* For tests, and in builds for tests. */
 void srd_sender_check(const struct srd_sender *sender);

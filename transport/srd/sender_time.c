@@ -97,14 +97,24 @@ static void end_waits(struct srd_sender *sender, struct instant now)
     }
 }
 
-void srd_sender_on_time(struct srd_sender *sender, struct instant now)
+bool srd_sender_is_impaired(const struct srd_sender *sender)
 {
+    return sender->state == SRD_FLOW_OPEN &&
+           sender->path.congestion.silences >= sender->policy->congestion.silences;
+}
+
+bool srd_sender_on_time(struct srd_sender *sender, struct instant now)
+{
+    bool timed_out = false;
     srd_give_up(sender, now);
     end_waits(sender, now);
     if (sender->state == SRD_FLOW_OPEN) {
+        const uint32_t before = sender->path.expiries;
         sender->probe_due |= path_on_time(&sender->path, (struct instant){0}, now) == PATH_PROBE;
+        timed_out = sender->path.expiries > before;
         srd_find_lost(sender, now);
     }
     srd_wake(sender, now);
     INVARIANTS(srd_sender_check(sender));
+    return timed_out;
 }
