@@ -227,6 +227,9 @@ static void ignore_hints(struct efadv_qp *qp, uint32_t hints)
 static struct efadv_qp *qp_from_ibv_qp_ex(struct ibv_qp_ex *qp)
 {
     static struct efa_qp direct = {.wr_set_processing_hints = ignore_hints};
+    if (qp == NULL) {
+        return fail(EINVAL); /* rdma-core's tests ask of queue pairs without ibv_wr_*. */
+    }
     return is_ours(qp->qp_base.context) ? (void *)&direct : fail(EOPNOTSUPP);
 }
 

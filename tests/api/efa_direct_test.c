@@ -276,6 +276,7 @@ static void test_hints(void **state)
     struct efa_qp *direct = (void *)efadv_qp_from_ibv_qp_ex(ibv_qp_to_qp_ex(qp));
     assert_int_equal(direct->comp_mask, 0);
     direct->wr_set_processing_hints((void *)direct, 1);
+    assert_refused(efadv_qp_from_ibv_qp_ex(NULL), EINVAL);
     assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
