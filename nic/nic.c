@@ -60,6 +60,10 @@ struct nic *nic_init(const struct nic_limits *limits, uint64_t seed, void *memor
     nic->next_qpn = (uint32_t)prng_next(&nic->prng) & nic->qpn_span_mask;
     region_table_init(&nic->regions, limits->regions, (struct region **)(void *)at, &nic->prng);
     nic->regions.lkey_bits = limits->lkey_bits;
+    if (limits->key_bits != 0) {
+        CHECK(limits->regions <= REGION_SHORT_COUNT_MAX);
+        nic->regions.key_bits = limits->key_bits;
+    }
     at += line_aligned(region_table_slots(limits->regions) * sizeof(struct region *));
     timer_wheel_init(&nic->timers, (struct timer_link *)(void *)at, nic->qp_mask + 1);
     at += line_aligned((nic->qp_mask + 1) * sizeof(struct timer_link));

@@ -72,6 +72,7 @@ struct nic_limits {
     uint32_t groups, attachments; /* Multicast: groups, and queue pairs in all of them. */
     /* QPNs are qpn_base + [0, qpn_span), a power of two; 0: all there are. */
     uint32_t qpn_base, qpn_span;
+    uint8_t key_bits;          /* The length of lkeys and rkeys; 0: 32. */
     uint8_t lkey_bits;         /* An lkey is the region's rkey with these bits changed. */
     struct rc_policy rc;       /* Facts about the world for reliable connections. */
     struct block_limits block; /* All 0: no queue pair ever speaks blocks. */

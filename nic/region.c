@@ -35,6 +35,7 @@ void region_table_init(struct region_table *table, uint32_t count_max, struct re
         .slots = slots,
         .mask = (uint32_t)(slot_count - 1),
         .count_max = count_max,
+        .key_bits = 32,
         .prng = prng,
     };
 }
@@ -98,7 +99,7 @@ static void enter(struct region_table *table, struct region *region)
     CHECK(table->count < table->count_max);
     uint32_t key, slot;
     do {
-        key = (uint32_t)(prng_next(table->prng) >> 32);
+        key = (uint32_t)(prng_next(table->prng) >> (64 - table->key_bits));
         slot = slot_of(table, key);
     } while (key_index(key) == 0 || table->slots[slot] != NULL);
     region->key = key;

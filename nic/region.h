@@ -66,8 +66,11 @@ static inline struct reach_region region_view(const struct region *region)
     };
 }
 
-/* Entries a table can have at most: then half of all keys are free, so drawing one is quick. */
-#define REGION_COUNT_MAX (1u << 23)
+/* Entries a table can have at most: then half of all keys are free, so drawing one is quick. With
+ * short keys there are fewer. */
+#define REGION_COUNT_MAX       (1u << 23)
+#define REGION_SHORT_KEY_BITS  24
+#define REGION_SHORT_COUNT_MAX (1u << 15)
 
 /* The upper 24 bits of a key are random and unique in the table: the hash is those bits, masked. */
 struct region_table {
@@ -75,6 +78,7 @@ struct region_table {
     uint32_t mask;
     uint32_t count, count_max;
     uint32_t owned_windows; /* Bound type 2 windows. */
+    uint8_t key_bits;       /* 32, or REGION_SHORT_KEY_BITS: the upper bits are 0. */
     uint8_t lkey_bits;      /* An lkey is the key with these bits changed; 0: they are equal. */
     struct prng *prng;
 };

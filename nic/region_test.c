@@ -863,12 +863,40 @@ static void test_life_of_a_window(void **state)
     assert_int_equal(table.count, 0);
 }
 
+/* Descriptors of an EFA device have 24 bits for a key: none is longer, and each is found. */
+static void test_short_keys(void **state)
+{
+    (void)state;
+    enum {
+        COUNT = 1000
+    };
+    static struct region regions[COUNT];
+    static struct region *slots[4096];
+    struct prng prng;
+    struct region_table table;
+    struct pd pd = {0};
+    prng_init(&prng, 9);
+    assert_true(region_table_slots(COUNT) <= COUNT_OF(slots));
+    region_table_init(&table, COUNT, slots, &prng);
+    table.key_bits = REGION_SHORT_KEY_BITS;
+    const struct region_request request = {.address = 0x7000, .start = 0x7000, .bytes = 0x1000};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_int_equal(region_add(&table, &pd, &request, &regions[i]), STATUS_OK);
+        assert_true(regions[i].key >> 8 != 0 && regions[i].key >> REGION_SHORT_KEY_BITS == 0);
+    }
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_ptr_equal(region_find(&table, regions[i].key), &regions[i]);
+        assert_int_equal(region_remove(&table, &regions[i]), STATUS_OK);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_model), cmocka_unit_test(test_many_regions),
         cmocka_unit_test(test_keys),          cmocka_unit_test(test_null_region),
         cmocka_unit_test(test_lkey),          cmocka_unit_test(test_life_of_a_window),
+        cmocka_unit_test(test_short_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,9 @@ static void print_help(void)
         "                         read and write it without the kernel: when accesses have cost "
         "as\n"
         "                         much as that (auto), at registration, or never. Default: auto\n"
+        "  --map-queues           with --nic efa: programs may write the queues themselves, or "
+        "leave\n"
+        "                         that to another process (efadv_query_qp_wqs)\n"
         "  --stats                print the NIC's counters when the program ends\n"
         "  --help                 print this\n\n"
         "Programs that are linked statically, built for another C library than glibc, or gain\n"
@@ -246,6 +249,7 @@ static const struct option options[] = {{"nic", required_argument, NULL, 'n'},
                                         {"check", optional_argument, NULL, 'k'},
                                         {"odd", optional_argument, NULL, 'o'},
                                         {"map-memory", required_argument, NULL, 'm'},
+                                        {"map-queues", no_argument, NULL, 'q'},
                                         {"stats", no_argument, NULL, 's'},
                                         {"help", no_argument, NULL, 'h'},
                                         {NULL, 0, NULL, 0}};
@@ -268,12 +272,19 @@ static bool judge_settings(bool checked)
 
 int command_run(int argc, char **argv)
 {
-    struct setting settings[] = {{'n', "NONIC_NIC", NULL},       {'w', "NONIC_WIRE", NULL},
-                                 {'t', "NONIC_TRANSPORT", NULL}, {'d', "NONIC_DEVICE", NULL},
-                                 {'p', "NONIC_PATHS", NULL},     {'f', "NONIC_FAULT", NULL},
-                                 {'c', "NONIC_CAPTURE", NULL},   {'S', "NONIC_STRICT", NULL},
-                                 {'o', "NONIC_ODD", NULL},       {'m', "NONIC_MAP_MEMORY", NULL},
-                                 {'s', "NONIC_STATS", NULL},     {0, NULL, NULL}};
+    struct setting settings[] = {{'n', "NONIC_NIC", NULL},
+                                 {'w', "NONIC_WIRE", NULL},
+                                 {'t', "NONIC_TRANSPORT", NULL},
+                                 {'d', "NONIC_DEVICE", NULL},
+                                 {'p', "NONIC_PATHS", NULL},
+                                 {'f', "NONIC_FAULT", NULL},
+                                 {'c', "NONIC_CAPTURE", NULL},
+                                 {'S', "NONIC_STRICT", NULL},
+                                 {'o', "NONIC_ODD", NULL},
+                                 {'m', "NONIC_MAP_MEMORY", NULL},
+                                 {'q', "NONIC_MAP_QUEUES", NULL},
+                                 {'s', "NONIC_STATS", NULL},
+                                 {0, NULL, NULL}};
     const char *check = NULL, *odd = NULL; /* The latter: with a seed that was drawn. */
     int option;
     while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
@@ -290,7 +301,7 @@ int command_run(int argc, char **argv)
             fprintf(stderr,
                     "nonic: valid options of 'run' are --nic, --wire, --transport, --device, "
                     "--paths, --capture, --fault, --strict, --check, --odd, --map-memory, "
-                    "--stats, --help\n");
+                    "--map-queues, --stats, --help\n");
             return EXIT_USAGE;
         }
         setting->value = option == 'o' ? with_seed(optarg) : optarg != NULL ? optarg : "1";

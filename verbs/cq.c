@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "verbs/checking.h"
-#include "verbs/efa.h"
+#include "verbs/efa_mapped.h"
 #include "verbs/internal.h"
 #include "verbs/odd.h"
 #include "verbs/strict.h"
@@ -175,6 +175,9 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
     nic_forget_cq(&cq->core);
     INVARIANTS(CHECK(list_empty(&cq->core.notify) && cq->core.events == 0));
     live_unlock(live);
+    if (is_efa()) {
+        efa_unmap_cq(cq);
+    }
     leave(cq);
     event_forget(context_of(ibv->context), cq);
     if (ibv->channel != NULL) {

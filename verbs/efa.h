@@ -48,8 +48,8 @@ void efa_qp_gone(struct verbs_qp *qp);
 /* Takes `count` slots. False: fewer are free. */
 MUST_USE bool efa_take_slots(struct verbs_qp *qp, uint32_t count);
 void efa_give_slots(struct verbs_qp *qp, uint32_t count);
-/* The queue pair was reset. */
-void efa_give_all_slots(struct verbs_qp *qp);
+/* The queue pair was reset: all slots are free. */
+void efa_qp_reset(struct verbs_qp *qp);
 /* (locked) The completion of a send of the queue pair that programs call `qpn` was polled. */
 void efa_send_polled(uint32_t qpn);
 /* The receives of so many SGEs that a queue has room for. */
@@ -62,6 +62,8 @@ int efa_judge_modify(const struct ibv_qp_attr *attr, uint32_t mask);
 
 /* The state of the queue pair, and the flags of a send request. */
 int efa_judge_send(const struct ibv_qp *qp, uint32_t flags);
+/* (locked) Posts one that is judged. ENOMEM: its queue is full. */
+int efa_post_request(struct ibv_qp *qp, const struct send_request *request);
 int efa_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int efa_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
@@ -69,6 +71,8 @@ int efa_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 
 /* The queue keeps the senders' addresses from now on. False: there is no memory. */
 MUST_USE bool efa_note_sources(struct cq *cq);
+/* (locked) Takes the oldest completion into cq->current. False: there is none. */
+bool efa_take_current(struct verbs_cq *cq);
 int efa_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int efa_request_notify(struct ibv_cq *cq, int solicited_only);
 /* The functions of an extended queue that differ. */

@@ -148,8 +148,7 @@ static struct verbs_cq *ex_of(struct ibv_cq_ex *ex)
     return CONTAINER_OF(ex, struct verbs_cq, ex);
 }
 
-/* (locked) */
-static bool take_current(struct verbs_cq *cq)
+bool efa_take_current(struct verbs_cq *cq)
 {
     if (cq_count(&cq->core) == 0) {
         return false;
@@ -172,12 +171,12 @@ static int ex_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
     }
     live_lock(live);
     const bool armed = cq->core.arming != CQ_NOT_ARMED;
-    bool found = take_current(cq);
+    bool found = efa_take_current(cq);
     if (found) {
         live_reaped(live, armed);
     } else {
         live_progress(live, armed);
-        found = take_current(cq);
+        found = efa_take_current(cq);
     }
     live_unlock(live);
     return found ? 0 : ENOENT;
@@ -187,7 +186,7 @@ static int ex_next_poll(struct ibv_cq_ex *ex)
 {
     struct live *live = live_of(ex->context);
     live_lock(live);
-    const bool found = take_current(ex_of(ex));
+    const bool found = efa_take_current(ex_of(ex));
     live_unlock(live);
     return found ? 0 : ENOENT;
 }

@@ -6,11 +6,12 @@
  * A program says how long its structures are: no field behind that is read or written, and what is
  * behind ours has to be 0, since it asks for what is not known here.
  *
- * Hardware's queues (query_cq, query_qp_wqs) and completion counters are not offered.
+ * Hardware's queues (query_cq, query_qp_wqs) are offered with --map-queues, completion counters
+ * not.
  */
 #include <string.h>
 
-#include "verbs/efa.h"
+#include "verbs/efa_mapped.h"
 
 /* Does a structure of `inlen` bytes have the field? */
 #define HAS(type, field, inlen)                                                                    \
@@ -182,12 +183,26 @@ static struct efadv_cq *cq_from_ibv_cq_ex(struct ibv_cq_ex *cq)
                                 : fail(EOPNOTSUPP);
 }
 
+static bool maps_queues(const struct ibv_context *context)
+{
+    return is_ours(context) &&
+           live_maps_queues(CONTAINER_OF_CONST(context, struct context, verbs.context)->live);
+}
+
 static int query_cq(struct ibv_cq *cq, struct efadv_cq_attr *attr, uint32_t inlen)
 {
-    (void)cq;
-    (void)attr;
-    (void)inlen;
-    return EOPNOTSUPP;
+    struct efa_cq_attr known;
+    if (!maps_queues(cq->context)) {
+        return EOPNOTSUPP;
+    }
+    if (!HAS(efa_cq_attr, num_entries, inlen)) {
+        return EINVAL;
+    }
+    const int reason = efa_map_cq(cq_of(cq), &known);
+    if (reason == 0) {
+        give(attr, inlen, &known, sizeof(known));
+    }
+    return reason;
 }
 
 /* -- Queue pairs --------------------------------------------------------------------------------*/
@@ -236,11 +251,19 @@ static struct efadv_qp *qp_from_ibv_qp_ex(struct ibv_qp_ex *qp)
 static int query_qp_wqs(struct ibv_qp *qp, struct efadv_wq_attr *sq, struct efadv_wq_attr *rq,
                         uint32_t inlen)
 {
-    (void)qp;
-    (void)sq;
-    (void)rq;
-    (void)inlen;
-    return EOPNOTSUPP;
+    struct efa_wq_attr sends, receives;
+    if (!maps_queues(qp->context)) {
+        return EOPNOTSUPP;
+    }
+    if (!HAS(efa_wq_attr, max_batch, inlen)) {
+        return EINVAL;
+    }
+    const int reason = efa_map_qp(qp_of(qp), &sends, &receives);
+    if (reason == 0) {
+        give(sq, inlen, &sends, sizeof(sends));
+        give(rq, inlen, &receives, sizeof(receives));
+    }
+    return reason;
 }
 
 static struct ibv_comp_cntr *create_comp_cntr(struct ibv_context *context,

@@ -105,6 +105,24 @@ struct efa_mr_attr {
     uint16_t recv_ic_id, rdma_read_ic_id, rdma_recv_ic_id;
 };
 
+/* Where mapped queues are (efa_mapped.h). */
+struct efa_wq_attr {
+    uint64_t comp_mask;
+    uint8_t *buffer;
+    uint32_t entry_size, num_entries;
+    uint32_t *doorbell;
+    uint32_t max_batch; /* Entries that one ring of the doorbell may announce. */
+    uint16_t caps;
+    uint8_t reserved[2];
+};
+
+struct efa_cq_attr {
+    uint64_t comp_mask;
+    uint8_t *buffer;
+    uint32_t entry_size, num_entries;
+    uint32_t *doorbell; /* NULL: nothing is told of entries that were read. */
+};
+
 /* Programs call through the pointers, which are there if they asked for them: struct efadv_cq, and
  * struct efadv_qp. */
 struct efadv_cq;

@@ -21,11 +21,26 @@ int efa_judge_send(const struct ibv_qp *qp, uint32_t flags)
                : 0;
 }
 
+int efa_post_request(struct ibv_qp *ibv, const struct send_request *request)
+{
+    struct qp *core = qp_of(ibv)->core;
+    if (memory_is_watched()) {
+        post_tell_send(live_of(ibv->context), core, request->kind, request->flags & WORK_INLINE,
+                       request->sges, request->sge_count);
+    }
+    if (!efa_take_slots(qp_of(ibv), 1)) {
+        return ENOMEM;
+    }
+    const int reason = status_errno(qp_post_send(core, request));
+    if (reason != 0) {
+        efa_give_slots(qp_of(ibv), 1);
+    }
+    return reason;
+}
+
 /* (locked) */
 static int post_one(struct ibv_qp *ibv, const struct ibv_send_wr *wr)
 {
-    struct qp *core = qp_of(ibv)->core;
-    struct send_request request;
     int reason = efa_judge_send(ibv, wr->send_flags);
     if (reason == 0 && wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) {
         reason = EINVAL;
@@ -33,7 +48,7 @@ static int post_one(struct ibv_qp *ibv, const struct ibv_send_wr *wr)
     if (reason != 0 || wr->wr.ud.ah == NULL || wr->num_sge < 0 || wr->num_sge > NIC_SGE_MAX) {
         return EINVAL;
     }
-    request = (struct send_request){
+    const struct send_request request = {
         .wr_id = wr->wr_id,
         .kind = (enum work_kind)wr->opcode,
         .flags = wr->send_flags,
@@ -44,18 +59,7 @@ static int post_one(struct ibv_qp *ibv, const struct ibv_send_wr *wr)
         .destination_qpn = efa_number_of(wr->wr.ud.remote_qpn),
         .destination_qkey = wr->wr.ud.remote_qkey,
     };
-    if (memory_is_watched()) {
-        post_tell_send(live_of(ibv->context), core, request.kind, request.flags & WORK_INLINE,
-                       request.sges, request.sge_count);
-    }
-    if (!efa_take_slots(qp_of(ibv), 1)) {
-        return ENOMEM;
-    }
-    reason = status_errno(qp_post_send(core, &request));
-    if (reason != 0) {
-        efa_give_slots(qp_of(ibv), 1);
-    }
-    return reason;
+    return efa_post_request(ibv, &request);
 }
 
 int efa_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

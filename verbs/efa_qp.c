@@ -145,7 +145,7 @@ void efa_give_slots(struct verbs_qp *qp, uint32_t count)
     atomic_fetch_sub(&place_of(qp->ex.qp_base.qp_num)->unpolled, (int32_t)count);
 }
 
-void efa_give_all_slots(struct verbs_qp *qp)
+void efa_qp_reset(struct verbs_qp *qp)
 {
     atomic_store(&place_of(qp->ex.qp_base.qp_num)->unpolled, 0);
 }

@@ -11,7 +11,7 @@
 #include "nic/inventory.h"
 #include "verbs/blocks.h"
 #include "verbs/checking.h"
-#include "verbs/efa.h"
+#include "verbs/efa_mapped.h"
 #include "verbs/internal.h"
 #include "verbs/odd.h"
 
@@ -165,6 +165,7 @@ static void in_child(void)
     checking_in_child();
     context_in_child();
     cq_in_child();
+    efa_mapped_in_child();
     dm_in_child();
     pd_in_child();
     srq_in_child();

@@ -7,7 +7,7 @@
 
 #include "base/align.h"
 #include "verbs/checking.h"
-#include "verbs/efa.h"
+#include "verbs/efa_mapped.h"
 #include "verbs/internal.h"
 #include "verbs/newer.h"
 #include "verbs/odd.h"
@@ -360,6 +360,7 @@ static void withdraw(struct verbs_qp *qp)
         checking_qp_gone(qp->ex.qp_base.qp_num);
     }
     if (is_efa()) {
+        efa_unmap_qp(qp);
         efa_qp_gone(qp);
     }
     live_lock(live);
@@ -570,7 +571,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     ibv->state = (enum ibv_qp_state)qp_state_of(qp->core);
     unlock_settled(live);
     if (reason == 0 && ibv->state == IBV_QPS_RESET && is_efa()) {
-        efa_give_all_slots(qp);
+        efa_reset_mapped_qp(qp);
+        efa_qp_reset(qp);
     }
     if (reason == 0 && ibv->state == IBV_QPS_RTS) {
         const uint32_t changes = odd_changes();

@@ -95,6 +95,8 @@ bool live_lock_unless_held(struct live *live);
 struct nic *live_nic(struct live *live);
 /* Is the program to be refused what hardware refuses? */
 bool live_is_strict(const struct live *live);
+/* Programs may write the queues of an EFA device themselves. */
+bool live_maps_queues(const struct live *live);
 uint64_t live_guid(const struct live *live); /* Host byte order. */
 /* (locked) Now, as the engines see it. */
 struct instant live_now(struct live *live);

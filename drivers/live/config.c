@@ -180,6 +180,13 @@ bool live_config_from_environment(struct live_config *config, char *error, size_
                  value_of("NONIC_MAP_MEMORY"));
         return false;
     }
+    if (!parse_switch(value_of("NONIC_MAP_QUEUES"), &config->map_queues) ||
+        (config->map_queues && config->nic != LIVE_EFA)) {
+        snprintf(error, error_bytes,
+                 "--map-queues (NONIC_MAP_QUEUES) is '%s'; valid are 0, and 1 with --nic efa",
+                 value_of("NONIC_MAP_QUEUES"));
+        return false;
+    }
     if (!parse_switch(value_of("NONIC_STATS"), &config->stats)) {
         snprintf(error, error_bytes, "--stats (NONIC_STATS) is '%s'; valid are 0 and 1",
                  value_of("NONIC_STATS"));

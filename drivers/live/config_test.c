@@ -122,6 +122,27 @@ static void test_words(void **state)
     }
 }
 
+static int maps_queues(const struct live_config *config)
+{
+    return config->map_queues;
+}
+
+/* An EFA device's alone. */
+static void test_queues(void **state)
+{
+    (void)state;
+    static const struct value roce[] = {{NULL, 0}, {"0", 0}, {"1", REFUSED}, {"yes", REFUSED}};
+    static const struct value efa[] = {{NULL, 0}, {"0", 0}, {"1", 1}, {"2", REFUSED}};
+    for (size_t i = 0; i < COUNT_OF(roce); i++) {
+        expect("NONIC_MAP_QUEUES", &roce[i], maps_queues);
+    }
+    setenv("NONIC_NIC", "efa", 1);
+    for (size_t i = 0; i < COUNT_OF(efa); i++) {
+        expect("NONIC_MAP_QUEUES", &efa[i], maps_queues);
+    }
+    unsetenv("NONIC_NIC");
+}
+
 /* Only digits are a number. The last ones are too large for the type in which they are read. */
 static void test_numbers(void **state)
 {
@@ -232,6 +253,7 @@ static void test_efa_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_queues),
         cmocka_unit_test_setup(test_words, setup),
         cmocka_unit_test_setup(test_numbers, setup),
         cmocka_unit_test_setup(test_switches, setup),

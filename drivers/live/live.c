@@ -152,6 +152,10 @@ static struct nic_limits limits_of(const struct live *live)
     if (live->config.nic == LIVE_EFA) {
         limit_efa(&mine);
     }
+    if (live->config.map_queues) {
+        mine.key_bits = REGION_SHORT_KEY_BITS; /* Descriptors have no more. */
+        mine.regions = REGION_SHORT_COUNT_MAX;
+    }
     return mine;
 }
 

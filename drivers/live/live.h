@@ -48,6 +48,7 @@ struct live_config {
     uint32_t batch;
     uint32_t paths; /* NONIC_PATHS=1..16: source ports of each address at a time; 0: usual. */
     enum live_map map_memory; /* NONIC_MAP_MEMORY=auto|now|never */
+    bool map_queues;          /* NONIC_MAP_QUEUES=1: of an EFA device (verbs/efa_mapped.h). */
     bool strict;              /* NONIC_STRICT=1: refuse what hardware refuses (verbs/strict.h). */
 };
 

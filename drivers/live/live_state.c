@@ -53,6 +53,11 @@ bool live_is_strict(const struct live *live)
     return live->config.strict;
 }
 
+bool live_maps_queues(const struct live *live)
+{
+    return live->config.map_queues;
+}
+
 bool live_is_shared(const struct live *live)
 {
     return live->addresses.shared;

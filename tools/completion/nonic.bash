@@ -7,7 +7,7 @@
 _nonic_options() {
     case "$1" in
     run) echo --nic=roce,efa --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number --capture=file \
-        --fault=fault --strict --check --odd --map-memory=auto,now,never --stats --help ;;
+        --fault=fault --strict --check --odd --map-memory=auto,now,never --map-queues --stats --help ;;
     repeat) echo --seed=number --seeds=word --until-failure --fails-if=word --jobs=number --until=word \
         --without=jitter,hold,ties --shrink --holds=word -o=directory --output=directory --memory --every-call --tick=number \
         --nic=roce,efa --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number \
