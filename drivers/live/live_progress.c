@@ -518,11 +518,14 @@ void *live_thread(void *argument)
             last_packet = last_look = clock_now();
             continue;
         }
-        if (go_round(live)) {
-            last_packet = live->now;
-        } else if (habit_rests(&live->habit, live->now, last_packet)) {
+        const bool worked = go_round(live);
+        last_packet = worked ? live->now : last_packet;
+        if (live_gives_way(live) ||
+            (!worked && habit_rests(&live->habit, live->now, last_packet))) {
             capture_flush(live->capture);
+            live_note_sleep(live);
             rest(live);
+            live_note_wake(live);
             last_packet = last_look = clock_now();
         }
         if (habit_looks_up(live->now, last_look)) {
