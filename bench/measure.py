@@ -248,10 +248,6 @@ MPI_KINDS = {
     'MPI UCX shared memory': ('posix,cma,self', False, MPI_UCX),
 }
 MPI_SIZES = [8, 512, 4096, 16384, 65536, 262144, 1048576, 4194304]
-mpi_kinds = list(MPI_KINDS)  # Those that are measured.
-mpi_rounds = {}  # By build, a list: by kind, {bytes: (microseconds, MB/s)}
-
-
 def mpi_measure(kind):
     built = program('mpi_pair')
     source = os.path.join(ROOT, 'bench', 'mpi_pair.c')
@@ -264,21 +260,34 @@ def mpi_measure(kind):
     output = subprocess.run([*before, 'mpirun', '--bind-to', 'core', '-n', '2', *options, built,
                              *map(str, MPI_SIZES)], env=env, capture_output=True, text=True, timeout=120).stdout
     rows = [line.split() for line in output.splitlines()]
-    return {int(row[0]): (float(row[1]), float(row[2])) for row in rows if len(row) == 3}
+    return {(column, int(row[0])): float(row[place]) for row in rows if len(row) == 3
+            for place, column in ((1, 'us'), (2, 'MB/s'))}
 
 
-def mpi(kind, size, column):
-    """A figure of a kind: the rounds of all kinds are run one after another, and all rows share them."""
-    rounds_of_row = collections.defaultdict(itertools.count)
+class Rounds:
+    """Figures of several kinds of program: in a round all kinds run one after another, and all rows share the
+    rounds."""
 
-    def figure():
-        rounds, number = mpi_rounds.setdefault(build, []), next(rounds_of_row[build])
-        if number == len(rounds):
-            rounds.append({each: mpi_measure(each) for each in mpi_kinds})
-        if size not in rounds[number][kind]:
-            raise RuntimeError(f'mpi_pair over {kind} has no figure for {size} bytes')
-        return rounds[number][kind][size][column]
-    return figure
+    def __init__(self, kinds, measure):
+        self.kinds = list(kinds)  # Those that are measured.
+        self.measure = measure  # Of a kind: its figures by name.
+        self.rounds = collections.defaultdict(list)  # By build: {kind: figures}
+
+    def figure(self, kind, name):
+        """For a row: a function that gives this figure, of the next round at each call."""
+        rounds_of_row = collections.defaultdict(itertools.count)
+
+        def next_figure():
+            rounds, number = self.rounds[build], next(rounds_of_row[build])
+            if number == len(rounds):
+                rounds.append({each: self.measure(each) for each in self.kinds})
+            if name not in rounds[number][kind]:
+                raise RuntimeError(f'{kind} has no figure of {name}')
+            return rounds[number][kind][name]
+        return next_figure
+
+
+mpi_pairs = Rounds(MPI_KINDS, mpi_measure)
 
 
 def mpi_rows():
@@ -286,10 +295,60 @@ def mpi_rows():
         bound = 3 if 'TCP' in kind else 0.5
         for size in MPI_SIZES:
             text = f'{size} B' if size < 1024 else f'{size >> 10} KB' if size < 1 << 20 else f'{size >> 20} MB'
-            yield (f'MPI latency, {text}, shm', 'us', mpi('nonic', size, 0), mpi(kind, size, 0), kind,
-                   ('<=', round(1 / bound, 2)))
-            yield (f'MPI bandwidth, {text}, shm', 'MB/s', mpi('nonic', size, 1), mpi(kind, size, 1), kind,
-                   ('>=', bound))
+            for what, unit, held in (('latency', 'us', ('<=', round(1 / bound, 2))), ('bandwidth', 'MB/s', ('>=', bound))):
+                yield (f'MPI {what}, {text}, shm', unit, mpi_pairs.figure('nonic', (unit, size)),
+                       mpi_pairs.figure(kind, (unit, size)), kind, held)
+
+
+# OpenSHMEM of Open MPI. Of each: UCX's transports, what nonic is told (None: it is not there), what is measured, and
+# what oshrun is told: UCX allocates the heap otherwise, and then nonic (as root) finds no file of it to map.
+# Over TCP the memory of a target is written by UCX in its program, which does nothing in a one-way.
+SHMEM_SOME = ['put', 'put-quiet', 'get']
+SHMEM_KINDS = {
+    'nonic udp': ('rc_v,self', ['--wire', 'udp'], [*SHMEM_SOME, 'one-way'], []),
+    'nonic shm': ('rc_v,self', ['--wire', 'shm'], SHMEM_SOME, []),
+    'nonic shm, mapped': ('rc_v,self', ['--wire', 'shm', '--map-memory', 'now'], SHMEM_SOME, ['--mca', 'sshmem', 'sysv']),
+    'UCX TCP': ('tcp,self', None, SHMEM_SOME, []),
+    'UCX shared memory': ('posix,cma,self', None, SHMEM_SOME, []),
+}
+
+
+def shmem_measure(kind):
+    built = program('shmem_pair')
+    source = os.path.join(ROOT, 'bench', 'shmem_pair.c')
+    if not os.path.exists(built) or os.path.getmtime(built) < os.path.getmtime(source):
+        subprocess.run(['oshcc', '-O2', '-o', built, source], check=True)
+    transports, wire, names, options = SHMEM_KINDS[kind]
+    before = [] if wire is None else [nonic(), 'run', *wire, '--']
+    env = {**os.environ, 'UCX_TLS': transports, 'UCX_NET_DEVICES': 'nonic0:1' if before else 'all',
+           'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
+    output = subprocess.run([*before, 'oshrun', '--bind-to', 'core', '-n', '2', *MPI_UCX, *options, '--mca', 'spml',
+                             'ucx', '--mca', 'spml_ucx_tls', 'any', '--mca', 'spml_ucx_devices', 'any', built, *names],
+                            env=env, capture_output=True, text=True, timeout=120).stdout
+    rows = [line.split() for line in output.splitlines()]
+    return {row[0]: float(row[1]) for row in rows if len(row) == 2 and row[0] in names}
+
+
+shmem_pairs = Rounds(SHMEM_KINDS, shmem_measure)
+
+
+def shmem_rows():
+    def row(what, name, kind, other, whose, bound):
+        return f'OpenSHMEM {what}', 'us', shmem_pairs.figure(kind, name), other, whose, bound
+
+    tcp = 'OpenSHMEM, UCX TCP'
+    yield row('get of 8 B, udp', 'get', 'nonic udp', lambda: 2 * raw('udp-pingpong'), 'UDP there and back, both polling',
+              ('<=', 1.5))
+    yield row('get of 8 B, udp', 'get', 'nonic udp', shmem_pairs.figure('UCX TCP', 'get'), tcp, ('<=', 0.7))
+    yield row('put of 8 B and quiet, udp', 'put-quiet', 'nonic udp', shmem_pairs.figure('UCX TCP', 'put-quiet'), tcp,
+              ('<=', 0.4))
+    one_way = 'put to a passive target, one way, udp'
+    yield row(one_way, 'one-way', 'nonic udp', lambda: raw('udp-pingpong'), 'UDP, both polling', ('<=', 3))
+    yield row(one_way, 'one-way', 'nonic udp', lambda: raw('udp-aside'), 'UDP, a thread aside takes it in', ('<=', 2.5))
+    for mapped in '', ', mapped':
+        for what, name in ('put of 8 B', 'put'), ('put of 8 B and quiet', 'put-quiet'), ('get of 8 B', 'get'):
+            yield row(f'{what}, shm{mapped}', name, f'nonic shm{mapped}', shmem_pairs.figure('UCX shared memory', name),
+                      'OpenSHMEM, UCX shared memory', None)
 
 
 # name, unit, nonic, other, whose, how the ratio is held: ('<=' or '>=', bound) or None.
@@ -388,6 +447,7 @@ ROWS = [
       for wire in ('shm', 'udp')
       for text, unit, what, most in (('8 B to itself', 'us', 'latency_us', 1.5), ('memory', 'KB', 'kilobytes', 1.1))],
     *mpi_rows(),
+    *shmem_rows(),
     ('lab: packets, 4-port crossbar', 'M/s', lambda: crossbar('packets_per_s', 4, 1000000) / 1e6,
      lambda: ns3(4, 1000000) / 1e6, 'ns-3', ('>=', 5)),
     ('lab: packets, 64-port crossbar', 'M/s', lambda: crossbar('packets_per_s', 64, 1000000) / 1e6,
