@@ -70,14 +70,34 @@ def perftest_row(output):
     return [float(x) for x in rows[-1]]
 
 
-def perftest(wire, tool, *options, fault=None, mapped=None):
-    """`mapped`: when memory is mapped (--map-memory); None: nobody says so."""
+def perftest(wire, tool, *options, fault=None, mapped=None, more=()):
+    """`mapped`: when memory is mapped (--map-memory); None: nobody says so. `more`: other options of `nonic run`."""
     port = free_port()
     faults = [] if fault is None else ['--fault', fault]
     maps = [] if mapped is None else ['--map-memory', mapped]
-    args = [nonic(), 'run', '--wire', wire, *faults, *maps, '--', tool, '-F', '-p', port, *options]
+    args = [nonic(), 'run', '--wire', wire, *faults, *maps, *more, '--', tool, '-F', '-p', port, *options]
     output = two(args, [*args, '127.0.0.1'], port)
     return perftest_row(output)
+
+
+def srd(wire, tool, *options, fault=None):
+    return perftest(wire, tool, '-c', 'SRD', '-x', '0', *options, fault=fault, more=('--nic', 'efa'))
+
+
+def srd_rows():
+    """SRD beside reliable connections on the same wire; where packets are lost, beside blocks."""
+    for wire in 'shm', 'udp':
+        yield (f'SRD: 8 B send latency, {wire}', 'us', lambda w=wire: srd(w, 'ib_send_lat', '-s', '8', '-n', '50000')[4],
+               lambda w=wire: perftest(w, 'ib_send_lat', '-s', '8', '-n', '50000')[4], 'RC', ('<=', 1.2))
+        yield (f'SRD: 64 B sends, {wire}', 'M/s', lambda w=wire: srd(w, 'ib_send_bw', '-s', '64', '-n', '400000')[4],
+               lambda w=wire: perftest(w, 'ib_send_bw', '-s', '64', '-n', '400000')[4], 'RC', ('>=', 0.8))
+        yield (f'SRD: 1 MB reads, {wire}', 'GB/s',
+               lambda w=wire: srd(w, 'ib_read_bw', '-s', str(MB), '-n', '2000')[3] * MB / 1e9,
+               lambda w=wire: perftest(w, 'ib_read_bw', '-s', str(MB), '-n', '2000')[3] * MB / 1e9, 'RC', ('>=', 0.95))
+    yield ('SRD: 64 KB reads, udp, 1 % loss', 'GB/s',
+           lambda: srd('udp', 'ib_read_bw', '-s', '65536', '-n', '5000', fault='drop=0.01')[3] * MB / 1e9,
+           lambda: perftest('udp', 'ib_read_bw', '-s', '65536', '-n', '5000', fault='drop=0.01',
+                            more=('--transport', 'block'))[3] * MB / 1e9, 'blocks', ('>=', 0.95))
 
 
 def window_rate(seconds):
@@ -427,6 +447,7 @@ ROWS = [
     ("front end's 16 KB SENDs, --pace fast", 'GB/s', lambda: front_end('fast', 150000), lambda: raw('udp-segmented'),
      'UDP, segmented', ('>=', 0.46)),
     *fault_rows(),
+    *srd_rows(),
     *[row for wire, tls, whose in (('shm', 'posix,cma,self', 'UCX shared memory'), ('udp', 'tcp,self', 'UCX TCP'))
       for row in (
           (f'connections: 51,200, 64 B writes, {wire}', 'M/s', lambda w=wire: connections(w, 51200) / 1e6,
