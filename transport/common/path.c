@@ -3,9 +3,12 @@
 
 #include <stddef.h>
 
-/* Packets that leave within this part of a round trip share a record, so that PATH_RECORDS
- * are enough for two round trips. */
-#define RECORD_PARTS 32
+/* Packets that leave within one of these parts of a round trip share a record, so that a path's
+ * records are enough for two round trips. */
+static uint32_t record_parts(const struct path *path)
+{
+    return (path->record_mask + 1) / 2;
+}
 
 /* A record begins at most this many TSNs back: TSNs of twice the distance count as ahead. */
 #define RECORDS_REACH (PSN_HALF / 2)
@@ -63,7 +66,7 @@ struct path_policy path_policy_of_ring(void)
 void path_init(struct path *path, const struct path_config *config, struct instant now)
 {
     const uint32_t count = config->record_count;
-    CHECK(count >= PATH_RECORDS && (count & (count - 1)) == 0);
+    CHECK(count >= PATH_RECORDS_LEAST && (count & (count - 1)) == 0);
     *path = (struct path){
         .policy = config->policy,
         .records = config->records,
@@ -202,7 +205,7 @@ static void record(struct path *path, uint32_t bytes, struct instant now)
 {
     struct path_record *newest = record_at(path, path->record_next - 1);
     if (path->record_count == 0 ||
-        now.ns - newest->sent_at.ns > path->rtt.smoothed_ns / RECORD_PARTS) {
+        now.ns - newest->sent_at.ns > path->rtt.smoothed_ns / record_parts(path)) {
         newest = record_at(path, path->record_next++);
         *newest = (struct path_record){.sent_at = now, .first = path->next};
         path->record_count += path->record_count <= path->record_mask ? 1 : 0;
@@ -395,7 +398,7 @@ static uint64_t reordering_ns(const struct path *path)
     const uint64_t trip = path->rtt.smoothed_ns, least = path->policy->reordering_least_ns;
     const uint64_t step = larger(rtt_least_ns(&path->rtt) / 4, least);
     const uint64_t wide = smaller(path->reordering * step, larger(trip, REORDERING_MOST * least));
-    return larger(wide, trip / (RECORD_PARTS / 2));
+    return larger(wide, trip / (record_parts(path) / 2));
 }
 
 struct instant path_loss_deadline(const struct path *path, struct psn tsn)

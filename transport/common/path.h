@@ -17,8 +17,9 @@
  *              it, take another route (path.turns). A path does not know which routes there are. A
  *              peer that only paused makes a path leave its route, too, so that route is tried
  *              again (*_home).
- * Limits     A path remembers about two round trips of sending: packets that leave within a 32nd of
- *            the smoothed round trip share a record. Echoes of forgotten packets are old.
+ * Limits     A path remembers about two round trips of sending: packets share a record that leave
+ *            within a 32nd of the smoothed round trip, or less if it has fewer records. Echoes of
+ *            forgotten packets are old.
  * Source     docs/block-transport.md: "Words and numbers" (TSN), "What the requester sends, and
  *            when" (loss), "Timers"; RFC 8985 (time-based loss detection, tail probes), per path.
  */
@@ -31,8 +32,10 @@
 #include "transport/common/psn.h"
 #include "transport/common/rtt.h"
 
-/* The fewest records that a caller gives a path, a power of two. */
-#define PATH_RECORDS 64
+/* The records of a path, a power of two: the usual number, and the fewest that a caller may give
+ * it. With fewer, the times at which packets are taken for lost are coarser. */
+#define PATH_RECORDS       64
+#define PATH_RECORDS_LEAST 16
 
 /* TSNs that left at about one time. Between the first and the last, times are interpolated. */
 struct path_record {
@@ -108,7 +111,7 @@ struct path_config {
     uint32_t packet_bytes; /* A full packet, as it counts in a window. */
     uint64_t trip_ns;      /* A first guess, such as the negotiation's round trip; 0: none. */
     struct path_record *records;
-    uint32_t record_count; /* A power of two, PATH_RECORDS or more. */
+    uint32_t record_count; /* A power of two, PATH_RECORDS_LEAST or more. */
     const struct path_policy *policy;
 };
 
