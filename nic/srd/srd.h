@@ -162,8 +162,10 @@ struct srd_peer {
     uint32_t data_sent; /* TSN of DATA. */
     struct srd_receiver receiver;
     struct srd_sender sender;
-    struct path_record path_records[PATH_RECORDS];
+    struct path_record path_records[SRD_PATH_RECORDS];
 };
+
+_Static_assert(sizeof(struct srd_peer) <= 2560, "an active process takes 2.5 KB");
 
 struct srd_challenged {
     struct nic_av av;

@@ -184,7 +184,7 @@ static void test_forgetting(void **state)
 /* -- Senders ------------------------------------------------------------------------------------*/
 
 static struct path_policy policy;
-static struct path_record records[2][PATH_RECORDS];
+static struct path_record records[2][SRD_PATH_RECORDS];
 static struct list transmissions;
 
 static void init(struct srd_sender *sender, int number)

@@ -43,7 +43,7 @@ void srd_start_flow(struct srd_sender *sender, struct psn tsn, uint64_t trip_ns,
                   .packet_bytes = SRD_PACKET_COST + sender->chunk_bytes,
                   .trip_ns = trip_ns,
                   .records = sender->path_records,
-                  .record_count = PATH_RECORDS,
+                  .record_count = SRD_PATH_RECORDS,
                   .policy = sender->policy,
               },
               now);

@@ -26,7 +26,8 @@
 #include "transport/srd/receiver.h"
 
 #define SRD_IDLE_NS       30000000000u /* A flow that was idle is begun anew. */
-#define SRD_RETRY_FOREVER 7u           /* The number of tries that means so in verbs. */
+#define SRD_PATH_RECORDS  PATH_RECORDS_LEAST
+#define SRD_RETRY_FOREVER 7u /* The number of tries that means so in verbs. */
 /* How much a packet counts beside its payload: the longest headers, and those of UDP and IP. */
 #define SRD_PACKET_COST (SRD_PAYLOAD_HEADERS_BYTES_MAX + ROCE_ICRC_BYTES + 28u)
 
@@ -92,7 +93,7 @@ struct srd_sender_config {
     uint32_t chunk_bytes; /* The payload of a packet: a multiple of SRD_CHUNK_STEP. */
     struct list *records; /* Free ones of struct srd_transmission. */
     const struct path_policy *policy;
-    struct path_record *path_records; /* PATH_RECORDS of them. */
+    struct path_record *path_records; /* SRD_PATH_RECORDS of them. */
 };
 
 void srd_sender_init(struct srd_sender *sender, const struct srd_sender_config *config);

@@ -35,7 +35,7 @@ struct bench {
     struct instant now;
     struct srd_sender sender;
     struct path_policy policy;
-    struct path_record path_records[PATH_RECORDS];
+    struct path_record path_records[SRD_PATH_RECORDS];
     struct srd_transmission transmissions[RECORDS];
     struct list records;
     struct srd_receiver receiver;

@@ -3,6 +3,46 @@
 
 #include <string.h>
 
+/* Verdicts by their codes; others there are none. */
+static const uint8_t verdicts[16] = {
+    SRD_JUDGED_NOT,
+    SRD_JUDGED_MOVING,
+    SRD_JUDGED_TAKEN,
+    SRD_JUDGED_NO_RECEIVE,
+    SRD_JUDGED_REFUSED + SRD_STATUS_BAD_ADDRESS,
+    SRD_JUDGED_REFUSED + SRD_STATUS_BAD_QPN,
+    SRD_JUDGED_REFUSED + SRD_STATUS_BAD_LENGTH,
+    SRD_JUDGED_REFUSED + SRD_STATUS_UNKNOWN_PEER,
+    SRD_JUDGED_REFUSED + SRD_STATUS_FEATURE_MISMATCH,
+};
+
+static uint8_t code_of(uint8_t judged)
+{
+    uint8_t code = 0;
+    while (verdicts[code] != judged) {
+        code++;
+        CHECK(code < COUNT_OF(verdicts));
+    }
+    return code;
+}
+
+static uint32_t shift_of(uint32_t psn)
+{
+    return psn % 2 * 4;
+}
+
+static void put(struct srd_window *window, uint32_t psn, uint8_t judged)
+{
+    uint8_t *byte = &window->judged[psn % SRD_WINDOW / 2];
+    const uint32_t shift = shift_of(psn);
+    *byte = (uint8_t)((*byte & ~(0xfu << shift)) | (uint32_t)code_of(judged) << shift);
+}
+
+uint8_t srd_window_judged(const struct srd_window *window, uint32_t psn)
+{
+    return verdicts[window->judged[psn % SRD_WINDOW / 2] >> shift_of(psn) & 0xf];
+}
+
 void srd_window_init(struct srd_window *window, uint32_t base)
 {
     *window = (struct srd_window){.base = base, .taken_before = base, .end = base};
@@ -35,7 +75,7 @@ void srd_window_advance(struct srd_window *window, uint32_t base)
         return;
     }
     for (uint32_t psn = window->base; psn != window->end && psn != base; psn++) {
-        window->judged[psn % SRD_WINDOW] = SRD_JUDGED_NOT;
+        put(window, psn, SRD_JUDGED_NOT);
     }
     window->base = base;
     window->end = later(window->end, base);
@@ -47,7 +87,7 @@ void srd_window_advance(struct srd_window *window, uint32_t base)
 void srd_window_set(struct srd_window *window, uint32_t psn, uint8_t judged)
 {
     CHECK(srd_window_place(window, psn) == SRD_PLACE_INSIDE);
-    window->judged[psn % SRD_WINDOW] = judged;
+    put(window, psn, judged);
     window->end = later(window->end, psn + 1);
     skip_taken(window);
     INVARIANTS(srd_window_check(window));

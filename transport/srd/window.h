@@ -34,7 +34,8 @@ struct srd_window {
     uint32_t base;         /* The sender knows the verdict on all PSNs before it. */
     uint32_t taken_before; /* Every PSN from base on before this one is taken. */
     uint32_t end;          /* No PSN from this one on was judged. */
-    uint8_t judged[SRD_WINDOW];
+    /* The verdict on PSN p in 4 bits, by codes of window.c: at p % SRD_WINDOW. */
+    uint8_t judged[SRD_WINDOW / 2];
 };
 
 void srd_window_init(struct srd_window *window, uint32_t base);
@@ -56,11 +57,9 @@ static inline enum srd_place srd_window_place(const struct srd_window *window, u
 void srd_window_advance(struct srd_window *window, uint32_t base);
 
 /* The verdict on a PSN that is inside. */
-static inline uint8_t srd_window_judged(const struct srd_window *window, uint32_t psn)
-{
-    return window->judged[psn % SRD_WINDOW];
-}
+uint8_t srd_window_judged(const struct srd_window *window, uint32_t psn);
 
+/* A refusal has a status that a target may give (srd_status_refuses). */
 void srd_window_set(struct srd_window *window, uint32_t psn, uint8_t judged);
 
 /* The open rule: a packet may open its message only if no packet of that instance was judged.

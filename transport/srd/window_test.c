@@ -179,9 +179,39 @@ static void test_long_moves(void **state)
     assert_int_equal(window.base, 5u + 0x7fffffff);
 }
 
+/* Each verdict that there may be is kept, beside whatever its neighbours have. */
+static void test_verdicts(void **state)
+{
+    (void)state;
+    static struct srd_window window;
+    uint8_t verdicts[32];
+    uint32_t count = 0;
+    verdicts[count++] = SRD_JUDGED_MOVING;
+    verdicts[count++] = SRD_JUDGED_TAKEN;
+    verdicts[count++] = SRD_JUDGED_NO_RECEIVE;
+    for (uint8_t status = 0; status < 32; status++) {
+        if (srd_status_refuses(status)) {
+            verdicts[count++] = srd_refused((enum srd_status)status);
+        }
+    }
+    assert_int_equal(count, 8);
+    for (uint32_t one = 0; one < count; one++) {
+        for (uint32_t other = 0; other < count; other++) {
+            srd_window_init(&window, 6);
+            srd_window_set(&window, 7, verdicts[one]);
+            srd_window_set(&window, 6, verdicts[other]);
+            srd_window_set(&window, 8, verdicts[other]);
+            assert_int_equal(srd_window_judged(&window, 7), verdicts[one]);
+            assert_int_equal(srd_window_judged(&window, 6), verdicts[other]);
+            assert_int_equal(srd_window_judged(&window, 8), verdicts[other]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_model),
-                                       cmocka_unit_test(test_long_moves)};
+                                       cmocka_unit_test(test_long_moves),
+                                       cmocka_unit_test(test_verdicts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
