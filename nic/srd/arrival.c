@@ -137,29 +137,32 @@ static bool open_flow(struct srd_peer *peer, const struct srd_packet *packet, st
     return true;
 }
 
-/* The record of a source, whether it rests or not. */
-static struct srd_entry entry_of(const struct nic *nic, const struct srd_source *source,
-                                 struct instant now)
+/* The verdict on a packet's flow, whether its source rests or not. *peer: NULL if it does. */
+static enum srd_entry_verdict judge_flow(const struct nic *nic, const struct srd_source *source,
+                                         const struct srd_packet *packet, struct instant now,
+                                         struct srd_peer **peer)
 {
+    const struct siphash_key *key = &nic->srd->key;
     const struct srd_contact *contact = srd_find_contact(nic, source);
-    const struct srd_peer *peer = srd_peer_of_contact(nic, contact);
-    if (contact == NULL) {
-        return (struct srd_entry){.known = false};
+    struct srd_entry rested = {.known = false};
+    *peer = srd_peer_of_contact(nic, contact);
+    if (contact != NULL && *peer == NULL) {
+        rested = srd_rest_entry(&contact->rest, key, source, now);
     }
-    return peer != NULL ? peer->entry : srd_rest_entry(&contact->rest, &nic->srd->key, source, now);
+    return srd_entry_judge(*peer != NULL ? &(*peer)->entry : &rested, key, source, packet->flow,
+                           packet->tag, now);
 }
 
 /* The peer whose flow the packet is of, or opens; NULL: the packet is dropped. */
 static struct srd_peer *admit(struct nic *nic, const struct nic_frame *frame,
                               const struct srd_packet *packet, struct instant now)
 {
+    struct srd_peer *peer;
     const struct srd_source source =
         srd_source_of(&frame->source, (uint8_t)(packet->source_qpn >> 8));
     const struct nic_av av = {
         .source = frame->destination, .destination = frame->source, .hop_limit = 64};
-    const struct srd_entry entry = entry_of(nic, &source, now);
-    const enum srd_entry_verdict verdict =
-        srd_entry_judge(&entry, &nic->srd->key, &source, packet->flow, packet->tag, now);
+    const enum srd_entry_verdict verdict = judge_flow(nic, &source, packet, now, &peer);
     if (verdict == SRD_ENTRY_WRONG_TAG) {
         nic_count(nic, COUNTER_drop_srd_tag);
         return NULL;
@@ -168,9 +171,13 @@ static struct srd_peer *admit(struct nic *nic, const struct nic_frame *frame,
         srd_challenge(nic, frame, packet, SRD_REASON_STALE, now);
         return NULL;
     }
-    struct srd_peer *peer =
-        srd_may_wake(nic, &source, SRD_THEY) ? srd_meet_peer(nic, &source, &av) : NULL;
-    if (peer == NULL || (verdict == SRD_ENTRY_OPENS && !open_flow(peer, packet, now))) {
+    if (peer != NULL) {
+        srd_touch_peer(peer);
+    } else if (srd_meet_peer(nic, &source, &av, SRD_THEY, &peer) != SRD_MET) {
+        nic_count(nic, COUNTER_drop_srd_full);
+        return NULL;
+    }
+    if (verdict == SRD_ENTRY_OPENS && !open_flow(peer, packet, now)) {
         nic_count(nic, COUNTER_drop_srd_full);
         return NULL;
     }

@@ -23,11 +23,10 @@ static uint32_t *bucket_of(const struct nic *nic, uint64_t hash, uint8_t slot)
     return &nic->srd->contact_buckets[place & nic->srd->contact_mask];
 }
 
-static struct srd_contact *find(const struct nic *nic, const struct srd_source *source,
-                                uint64_t hash)
+struct srd_contact *srd_find_contact(const struct nic *nic, const struct srd_source *source)
 {
     const struct srd_shared *shared = nic->srd;
-    uint32_t at = *bucket_of(nic, hash, source->slot);
+    uint32_t at = *bucket_of(nic, srd_hash(nic, source->gid), source->slot);
     while (at != 0) {
         struct srd_contact *contact = &shared->contacts[at - 1];
         if (contact->slot == source->slot &&
@@ -37,11 +36,6 @@ static struct srd_contact *find(const struct nic *nic, const struct srd_source *
         at = contact->next;
     }
     return NULL;
-}
-
-struct srd_contact *srd_find_contact(const struct nic *nic, const struct srd_source *source)
-{
-    return find(nic, source, srd_hash(nic, source->gid));
 }
 
 /* -- Forgetting ---------------------------------------------------------------------------------*/
@@ -89,7 +83,7 @@ static bool forget_one(struct nic *nic)
     return oldest != NULL;
 }
 
-/* -- Meeting ------------------------------------------------------------------------------------*/
+/* -- Making -------------------------------------------------------------------------------------*/
 
 /* A free contact; its number + 1, or 0. */
 static uint32_t take(struct nic *nic)
@@ -116,19 +110,15 @@ static uint32_t make_host(struct nic *nic, const uint8_t *gid, uint64_t hash)
     return host;
 }
 
-struct srd_contact *srd_meet_contact(struct nic *nic, const struct srd_source *source)
+struct srd_contact *srd_make_contact(struct nic *nic, const struct srd_source *source)
 {
     struct srd_shared *shared = nic->srd;
     const uint64_t hash = srd_hash(nic, source->gid);
-    struct srd_contact *contact = find(nic, source, hash);
-    if (contact != NULL) {
-        return contact;
-    }
     const uint32_t number = take(nic);
     if (number == 0) {
         return NULL;
     }
-    contact = &shared->contacts[number - 1];
+    struct srd_contact *contact = &shared->contacts[number - 1];
     contact->host = SRD_NO_HOST;
     const uint32_t host = make_host(nic, source->gid, hash);
     if (host == UINT32_MAX) {

@@ -61,11 +61,11 @@ static struct srd_source target_of(const struct work *work)
     return srd_source_of(&av->destination, (uint8_t)(work->datagram.qpn >> 16));
 }
 
-static void hand_one_over(struct qp *qp, struct work *work, struct instant now)
+/* `peer`: NULL if there is no room to know that process. */
+static void hand_one_over(struct qp *qp, struct work *work, struct srd_peer *peer,
+                          struct instant now)
 {
     struct nic *nic = qp->nic;
-    const struct nic_av *av = work->datagram.av;
-    const struct srd_source target = target_of(work);
     struct srd_request *request = request_of(list_pop(&nic->srd->requests_free));
     fill(request, qp, work);
     request->since = now;
@@ -75,17 +75,19 @@ static void hand_one_over(struct qp *qp, struct work *work, struct instant now)
     qp->sends.next = qp->sends.head;
     request->status =
         work->status == COMPLETION_FLUSHED ? (uint8_t)SRD_STATUS_FLUSHED : (uint8_t)judge(request);
-    if (request->status == SRD_STATUS_OK) {
-        request->peer = srd_meet_peer(nic, &target, av);
-        request->status = request->peer == NULL ? SRD_STATUS_LOCAL_BAD_AH : (uint8_t)SRD_STATUS_OK;
+    if (request->status == SRD_STATUS_OK && peer == NULL) {
+        request->status = SRD_STATUS_LOCAL_BAD_AH;
     }
+    request->peer = peer;
     if (request->status != SRD_STATUS_OK) {
         srd_complete(request);
-        return;
+    } else {
+        srd_set_av(peer, work->datagram.av);
+        list_append(&peer->to_cut, &request->to_cut);
     }
-    srd_set_av(request->peer, av);
-    list_append(&request->peer->to_cut, &request->to_cut);
-    srd_update(request->peer, now);
+    if (peer != NULL) {
+        srd_update(peer, now);
+    }
 }
 
 void srd_hand_over(struct qp *qp, struct instant now)
@@ -93,11 +95,13 @@ void srd_hand_over(struct qp *qp, struct instant now)
     while (srd_has_posts(qp)) {
         struct work *work = send_queue_at(&qp->sends, qp->sends.head);
         const struct srd_source target = target_of(work);
-        if (list_empty(&qp->nic->srd->requests_free) || !srd_may_wake(qp->nic, &target, SRD_WE)) {
+        struct srd_peer *peer;
+        if (list_empty(&qp->nic->srd->requests_free) ||
+            srd_meet_peer(qp->nic, &target, work->datagram.av, SRD_WE, &peer) == SRD_MET_LATER) {
             qp->nic->srd->starved = true;
             return;
         }
-        hand_one_over(qp, work, now);
+        hand_one_over(qp, work, peer, now);
     }
 }
 
@@ -171,7 +175,7 @@ static void flush_posts(struct qp *qp, const struct gid *gid)
     }
     while (sends->head != sends->tail && !list_empty(&qp->nic->srd->requests_free) &&
            send_queue_at(sends, sends->head)->status == COMPLETION_FLUSHED) {
-        hand_one_over(qp, send_queue_at(sends, sends->head), qp->nic->now);
+        hand_one_over(qp, send_queue_at(sends, sends->head), NULL, qp->nic->now);
     }
 }
 

@@ -190,11 +190,8 @@ static bool has_room(const struct nic *nic, enum srd_caller caller)
     return peers_free(nic) > kept;
 }
 
-bool srd_may_wake(struct nic *nic, const struct srd_source *source, enum srd_caller caller)
+static bool may_wake(struct nic *nic, const struct srd_source *source, enum srd_caller caller)
 {
-    if (srd_peer_of_contact(nic, srd_find_contact(nic, source)) != NULL) {
-        return true;
-    }
     if (caller == SRD_THEY && srd_host_is_full(nic, source->gid)) {
         return false;
     }
@@ -242,16 +239,24 @@ static struct srd_peer *wake(struct nic *nic, struct srd_contact *contact,
     return peer;
 }
 
-struct srd_peer *srd_meet_peer(struct nic *nic, const struct srd_source *source,
-                               const struct nic_av *av)
+enum srd_met srd_meet_peer(struct nic *nic, const struct srd_source *source,
+                           const struct nic_av *av, enum srd_caller caller, struct srd_peer **peer)
 {
-    struct srd_contact *contact = srd_meet_contact(nic, source);
-    struct srd_peer *peer = srd_peer_of_contact(nic, contact);
-    if (peer != NULL) {
-        srd_touch_peer(peer);
-        return peer;
+    struct srd_contact *contact = srd_find_contact(nic, source);
+    *peer = srd_peer_of_contact(nic, contact);
+    if (*peer != NULL) {
+        srd_touch_peer(*peer);
+        return SRD_MET;
     }
-    return contact == NULL ? NULL : wake(nic, contact, source, av);
+    if (!may_wake(nic, source, caller)) {
+        return SRD_MET_LATER;
+    }
+    contact = contact != NULL ? contact : srd_make_contact(nic, source);
+    if (contact == NULL) {
+        return SRD_MET_NEVER;
+    }
+    *peer = wake(nic, contact, source, av);
+    return SRD_MET;
 }
 
 /* -- For tests ----------------------------------------------------------------------------------*/

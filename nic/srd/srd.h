@@ -240,8 +240,8 @@ static inline bool srd_may_hold(uint32_t held, uint32_t all)
 uint64_t srd_hash(const struct nic *nic, const uint8_t *gid);
 /* NULL: nothing is kept of that process. */
 struct srd_contact *srd_find_contact(const struct nic *nic, const struct srd_source *source);
-/* Finds or makes it. NULL: there is no room. */
-struct srd_contact *srd_meet_contact(struct nic *nic, const struct srd_source *source);
+/* For a process of which nothing is kept. NULL: there is no room. */
+struct srd_contact *srd_make_contact(struct nic *nic, const struct srd_source *source);
 
 /* -- memory.c -----------------------------------------------------------------------------------*/
 
@@ -260,12 +260,14 @@ enum srd_caller {
     SRD_WE,   /* A program here. */
     SRD_THEY, /* A packet of it came. */
 };
-/* Is there a peer for that process now, or room to make one? Some are kept for those who call. */
-bool srd_may_wake(struct nic *nic, const struct srd_source *source, enum srd_caller caller);
-/* Then this makes it, with a way to it, or takes the one that is there. NULL: there is no room for
- * a contact. */
-struct srd_peer *srd_meet_peer(struct nic *nic, const struct srd_source *source,
-                               const struct nic_av *av);
+enum srd_met {
+    SRD_MET,
+    SRD_MET_LATER, /* There is no peer for it now: some are kept for those who call. */
+    SRD_MET_NEVER, /* There is no room for a contact. */
+};
+/* The peer of that process: the one that is there, or one that is made, with a way to it. */
+enum srd_met srd_meet_peer(struct nic *nic, const struct srd_source *source,
+                           const struct nic_av *av, enum srd_caller caller, struct srd_peer **peer);
 /* From now on packets to it have the fields of that vector; its way is its own. */
 void srd_set_av(struct srd_peer *peer, const struct nic_av *av);
 /* Something was under way with it now. */

@@ -141,6 +141,21 @@ static void test_receiving(void **state)
     crowd_end(crowd);
 }
 
+/* A request that fails at once: its process rests as others do. */
+static void test_failing(void **state)
+{
+    (void)state;
+    struct crowd *crowd = crowd_start(&many);
+    struct completion completion;
+    assert_int_equal(crowd_post(crowd, 5, WORK_SEND, 8193), STATUS_OK);
+    crowd_pass(crowd, CROWD_MS, true);
+    assert_int_equal(cq_poll(&crowd->cq, &completion, 1), 1);
+    assert_int_equal(completion.vendor_error, SRD_STATUS_LOCAL_BAD_LENGTH);
+    crowd_pass(crowd, S + CROWD_MS, true);
+    expect_rest(crowd, 1);
+    crowd_end(crowd);
+}
+
 /* More are sent to than may be active: the others wait for them, and none fails. */
 static void test_waiting(void **state)
 {
@@ -241,9 +256,10 @@ static void test_forgetting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),     cmocka_unit_test(test_sending),
-        cmocka_unit_test(test_receiving), cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_yielding),  cmocka_unit_test(test_forgetting),
+        cmocka_unit_test(test_bytes),      cmocka_unit_test(test_sending),
+        cmocka_unit_test(test_receiving),  cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_failing),    cmocka_unit_test(test_yielding),
+        cmocka_unit_test(test_forgetting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
