@@ -11,11 +11,6 @@
 
 /* -- Finding ------------------------------------------------------------------------------------*/
 
-uint64_t srd_hash(const struct nic *nic, const uint8_t *gid)
-{
-    return siphash(&nic->srd->key, gid, 16);
-}
-
 /* An address has its slots in other buckets each, and nobody can choose which. */
 static uint32_t *bucket_of(const struct nic *nic, uint64_t hash, uint8_t slot)
 {

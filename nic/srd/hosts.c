@@ -15,12 +15,18 @@ void srd_make_hosts(struct nic *nic)
     }
 }
 
+uint64_t srd_hash(const struct nic *nic, const uint8_t *gid)
+{
+    return siphash(&nic->srd->key, gid, 16);
+}
+
 static uint16_t *bucket_of(const struct nic *nic, uint64_t hash)
 {
     return &nic->srd->host_buckets[hash >> 32 & nic->srd->host_mask];
 }
 
-uint32_t srd_find_host(const struct nic *nic, const uint8_t *gid, uint64_t hash)
+/* UINT32_MAX: there is none. */
+static uint32_t find(const struct nic *nic, const uint8_t *gid, uint64_t hash)
 {
     uint32_t at = *bucket_of(nic, hash);
     while (at != 0 && memcmp(nic->srd->hosts[at - 1].gid.bytes, gid, 16) != 0) {
@@ -32,7 +38,7 @@ uint32_t srd_find_host(const struct nic *nic, const uint8_t *gid, uint64_t hash)
 uint32_t srd_make_host(struct nic *nic, const uint8_t *gid, uint64_t hash)
 {
     struct srd_shared *shared = nic->srd;
-    uint32_t number = srd_find_host(nic, gid, hash);
+    uint32_t number = find(nic, gid, hash);
     if (number != UINT32_MAX) {
         return number;
     }
@@ -119,7 +125,7 @@ void srd_host_loses_peer(struct nic *nic, uint32_t number)
 bool srd_host_is_full(const struct nic *nic, const uint8_t *gid)
 {
     const struct srd_shared *shared = nic->srd;
-    const uint32_t number = srd_find_host(nic, gid, srd_hash(nic, gid));
+    const uint32_t number = find(nic, gid, srd_hash(nic, gid));
     const uint32_t guest = number == UINT32_MAX ? 0 : shared->hosts[number].guest;
     return guest != 0 && !srd_may_hold(shared->guests[guest - 1].peers, nic->limits.srd.peers);
 }

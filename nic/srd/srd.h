@@ -218,9 +218,9 @@ struct srd_shared {
 /* -- hosts.c ------------------------------------------------------------------------------------*/
 
 void srd_make_hosts(struct nic *nic);
-/* The host of that GID; UINT32_MAX: there is none. `hash`: srd_hash of the GID. */
-uint32_t srd_find_host(const struct nic *nic, const uint8_t *gid, uint64_t hash);
-/* Likewise, but makes it; UINT32_MAX: there is no room. */
+/* A number for a GID that nobody else can guess. */
+uint64_t srd_hash(const struct nic *nic, const uint8_t *gid);
+/* Finds the host of that GID, or makes it; UINT32_MAX: there is no room. `hash`: srd_hash of it. */
 uint32_t srd_make_host(struct nic *nic, const uint8_t *gid, uint64_t hash);
 /* If it has neither handles nor contacts, it is free. */
 void srd_free_host(struct nic *nic, uint32_t host);
@@ -237,7 +237,6 @@ static inline bool srd_may_hold(uint32_t held, uint32_t all)
 
 /* -- contacts.c ---------------------------------------------------------------------------------*/
 
-uint64_t srd_hash(const struct nic *nic, const uint8_t *gid);
 /* NULL: nothing is kept of that process. */
 struct srd_contact *srd_find_contact(const struct nic *nic, const struct srd_source *source);
 /* For a process of which nothing is kept. NULL: there is no room. */
