@@ -74,7 +74,8 @@ static void *zeroed(size_t bytes)
 
 static void set_state(struct target *target, enum qp_state state, uint32_t mask)
 {
-    const struct qp_attributes wanted = {.state = state, .port = 1, .qkey = QKEY, .rnr_retry = 1};
+    const struct qp_attributes wanted = {
+        .state = (uint8_t)state, .port = 1, .qkey = QKEY, .rnr_retry = 1};
     CHECK(qp_modify(target->qp, &wanted, QP_ATTR_STATE | mask, target->now) == STATUS_OK);
 }
 
