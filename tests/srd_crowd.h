@@ -294,7 +294,7 @@ static inline struct srd_packet crowd_request(const struct crowd *crowd, enum sr
         .flow = flow,
         .tag = tag,
         .psn = psn,
-        .source_qpn = (uint16_t)(crowd_slot(process) << 8 | CROWD_QPN),
+        .source_qpn = (uint16_t)((uint32_t)crowd_slot(process) << 8 | CROWD_QPN),
         .target_qpn = srd_qpn_of(qp_number(crowd->qp)),
         .qkey = CROWD_QKEY,
         .chunk_bytes = CROWD_CHUNK,
