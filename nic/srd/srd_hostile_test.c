@@ -556,6 +556,28 @@ static void test_challenges(void **state)
     crowd_end(crowd);
 }
 
+/* One who sees the wire knows the boot number, too: then all begins anew, although the first
+ * packets may have been taken. That is not prevented (SECURITY.md). */
+static void test_seen_boot(void **state)
+{
+    (void)state;
+    struct srd_packet sent;
+    struct crowd *crowd = start_sending(&sent);
+    struct srd_packet packet = {
+        .opcode = SRD_CHALLENGE,
+        .flow = sent.flow,
+        .tag = 5,
+        .challenge = {.boot = 1, .reason = SRD_REASON_STALE, .psn = sent.psn}};
+    assert_int_equal(crowd->sent[SRD_SEND], 2);
+    assert_int_equal(crowd_say(crowd, 1, &packet), NIC_DONE);
+    crowd_pass(crowd, S, true);
+    assert_int_equal(crowd->sent[SRD_HELLO], 2);
+    assert_int_equal(crowd->sent[SRD_SEND], 4);
+    assert_int_equal(crowd->ring[0].status, COMPLETION_SUCCESS);
+    expect_quiet(crowd);
+    crowd_end(crowd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,7 +587,7 @@ int main(void)
         cmocka_unit_test(test_changes),        cmocka_unit_test(test_shared_psn),
         cmocka_unit_test(test_contradictions), cmocka_unit_test(test_carriers),
         cmocka_unit_test(test_answers),        cmocka_unit_test(test_data),
-        cmocka_unit_test(test_challenges),
+        cmocka_unit_test(test_challenges),     cmocka_unit_test(test_seen_boot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
