@@ -73,7 +73,7 @@ void srd_update(struct srd_peer *peer, struct instant now)
     }
     srd_file_flow(peer);
     set_deadline(peer, now);
-    if (srd_rest_at(peer).ns != UINT64_MAX) {
+    if (UNLIKELY(peer->qp.nic->srd->starved) && srd_rest_at(peer).ns != UINT64_MAX) {
         srd_feed(peer->qp.nic); /* It yields to a process that waits. */
     }
 }
