@@ -150,6 +150,7 @@ void srd_rest(struct srd_peer *peer)
     timer_wheel_remove(&nic->timers, qp_timer_id(&peer->qp), &peer->qp.timer);
     peer->there = false;
     nic->srd->peers_there--;
+    nic->srd->peers_called -= peer->caller == SRD_THEY;
     list_remove(&peer->by_use);
     list_append(&nic->srd->peers_free, &peer->by_use);
 }
@@ -162,32 +163,39 @@ static bool may_yield(const struct srd_peer *peer)
            (!peer->entry.opened || srd_receiver_may_rest(&peer->receiver));
 }
 
-/* One of those that were not used for longest rests. False: none may. */
-static bool make_room(struct srd_shared *shared)
+/* Programs here leave a quarter to those who call: otherwise processes that send to each other could
+ * all wait for one another. Those who call leave a quarter to the programs here. */
+static bool is_at_limit(const struct nic *nic, enum srd_caller caller)
 {
+    const struct srd_shared *shared = nic->srd;
+    const uint32_t all = nic->limits.srd.peers;
+    const uint32_t left = all > 1 ? (all + SRD_SHARES - 1) / SRD_SHARES : 0;
+    const uint32_t held =
+        caller == SRD_THEY ? shared->peers_called : shared->peers_there - shared->peers_called;
+    return held >= all - left;
+}
+
+static bool has_room(const struct nic *nic, enum srd_caller caller)
+{
+    return nic->srd->peers_there < nic->limits.srd.peers && !is_at_limit(nic, caller);
+}
+
+/* One of those that were not used for longest rests, for the sake of a caller: if he has as many as
+ * he may have, one of these. False: none may. */
+static bool make_room(struct nic *nic, enum srd_caller caller)
+{
+    struct srd_shared *shared = nic->srd;
+    const bool own = is_at_limit(nic, caller);
     uint32_t looks = LOOKS;
     for (struct list *node = shared->peers_by_use.next; node != &shared->peers_by_use && looks != 0;
          node = node->next, looks--) {
         struct srd_peer *peer = CONTAINER_OF(node, struct srd_peer, by_use);
-        if (may_yield(peer)) {
+        if (may_yield(peer) && (!own || peer->caller == caller)) {
             srd_rest(peer);
             return true;
         }
     }
     return false;
-}
-static uint32_t peers_free(const struct nic *nic)
-{
-    return nic->limits.srd.peers - nic->srd->peers_there;
-}
-
-/* A part is kept for those who call: otherwise processes that send to each other could all wait for
- * one another. */
-static bool has_room(const struct nic *nic, enum srd_caller caller)
-{
-    const uint32_t all = nic->limits.srd.peers;
-    const uint32_t kept = caller == SRD_WE && all > 1 ? (all + SRD_SHARES - 1) / SRD_SHARES : 0;
-    return peers_free(nic) > kept;
 }
 
 static bool may_wake(struct nic *nic, const struct srd_source *source, enum srd_caller caller)
@@ -196,7 +204,7 @@ static bool may_wake(struct nic *nic, const struct srd_source *source, enum srd_
         return false;
     }
     while (!has_room(nic, caller)) {
-        if (!make_room(nic->srd)) {
+        if (!make_room(nic, caller)) {
             return false;
         }
     }
@@ -211,11 +219,14 @@ void srd_set_av(struct srd_peer *peer, const struct nic_av *av)
 }
 
 static struct srd_peer *wake(struct nic *nic, struct srd_contact *contact,
-                             const struct srd_source *source, const struct nic_av *av)
+                             const struct srd_source *source, const struct nic_av *av,
+                             enum srd_caller caller)
 {
     struct srd_shared *shared = nic->srd;
     struct srd_peer *peer = take(nic);
+    peer->caller = caller;
     shared->peers_there++;
+    shared->peers_called += caller == SRD_THEY;
     contact->peer = (uint16_t)(peer - shared->peers + 1);
     peer->contact = contact;
     peer->source = *source;
@@ -255,7 +266,7 @@ enum srd_met srd_meet_peer(struct nic *nic, const struct srd_source *source,
     if (contact == NULL) {
         return SRD_MET_NEVER;
     }
-    *peer = wake(nic, contact, source, av);
+    *peer = wake(nic, contact, source, av, caller);
     return SRD_MET;
 }
 

@@ -141,6 +141,12 @@ static inline struct receive *srd_receive_of(struct srd_incoming *incoming)
     return (struct receive *)(void *)incoming->room;
 }
 
+/* Who begins something with a process? */
+enum srd_caller {
+    SRD_WE,   /* A program here. */
+    SRD_THEY, /* A packet of it came. */
+};
+
 /* A process with which something goes on, or did lately. */
 struct srd_peer {
     struct qp qp; /* The carrier. */
@@ -152,6 +158,7 @@ struct srd_peer {
     struct srd_source source;
     uint16_t host;
     bool there; /* Not a free one. */
+    enum srd_caller caller;
     struct srd_entry entry;
     struct instant heard_at; /* A packet of its flow. */
     struct instant used_at;
@@ -197,6 +204,7 @@ struct srd_shared {
     struct srd_peer **flow_buckets; /* By the flow of the sender. */
     uint32_t flow_mask;
     uint32_t peers_made, peers_there;
+    uint32_t peers_called; /* Those of them that are there since a packet of theirs came. */
     uint32_t next_carrier; /* QPN of the next one that is made. */
     struct list peers_by_use, peers_free;
     struct srd_request *requests;
@@ -254,14 +262,9 @@ void srd_make_port(struct nic *nic);
 struct srd_peer *srd_peer_of_contact(const struct nic *nic, const struct srd_contact *contact);
 /* The peer whose sender has that flow, at that address; NULL: none. */
 struct srd_peer *srd_find_flow(const struct nic *nic, const struct gid *gid, uint32_t flow);
-/* Who wants something of the process? */
-enum srd_caller {
-    SRD_WE,   /* A program here. */
-    SRD_THEY, /* A packet of it came. */
-};
 enum srd_met {
     SRD_MET,
-    SRD_MET_LATER, /* There is no peer for it now: some are kept for those who call. */
+    SRD_MET_LATER, /* There is no peer for it now, or none that its caller may have. */
     SRD_MET_NEVER, /* There is no room for a contact. */
 };
 /* The peer of that process: the one that is there, or one that is made, with a way to it. */

@@ -115,6 +115,28 @@ static void test_peers(void **state)
     crowd_end(crowd);
 }
 
+/* Processes at many addresses get a refusal each, which keeps their peers for 12 s: they have three
+ * quarters of all. The program's own messages do not wait for them. */
+static void test_many_addresses(void **state)
+{
+    (void)state;
+    struct crowd *crowd = crowd_start(&usual);
+    for (uint32_t i = 0; i < 100; i++) {
+        const uint32_t process = (2 + i % 5) * CROWD_SHARED + i;
+        crowd_pass(crowd, CROWD_MS, false);
+        const uint64_t tag = crowd_tag(crowd, process, process);
+        assert_int_equal(say_send(crowd, process, tag, 1, 0, 1), NIC_DONE); /* No receive. */
+    }
+    crowd_pass(crowd, 5 * S, false);
+    assert_int_equal(srd_peer_count(crowd->nic), usual.peers / 4 * 3);
+    assert_int_equal(crowd_post(crowd, HONEST, WORK_SEND, 8), STATUS_OK);
+    crowd_pass(crowd, CROWD_MS, true);
+    assert_int_equal(cq_count(&crowd->cq), 1);
+    assert_int_equal(crowd->ring[0].status, COMPLETION_SUCCESS);
+    expect_quiet(crowd);
+    crowd_end(crowd);
+}
+
 /* 256 processes begin 16 messages of 64 packets each, of which all but one never come. */
 static void test_assemblies(void **state)
 {
@@ -582,12 +604,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_peers),          cmocka_unit_test(test_assemblies),
-        cmocka_unit_test(test_reads),          cmocka_unit_test(test_tag_age),
-        cmocka_unit_test(test_replays),        cmocka_unit_test(test_back),
-        cmocka_unit_test(test_changes),        cmocka_unit_test(test_shared_psn),
-        cmocka_unit_test(test_contradictions), cmocka_unit_test(test_carriers),
-        cmocka_unit_test(test_answers),        cmocka_unit_test(test_data),
-        cmocka_unit_test(test_challenges),     cmocka_unit_test(test_seen_boot),
+        cmocka_unit_test(test_many_addresses), cmocka_unit_test(test_reads),
+        cmocka_unit_test(test_tag_age),        cmocka_unit_test(test_replays),
+        cmocka_unit_test(test_back),           cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_shared_psn),     cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_carriers),       cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_data),           cmocka_unit_test(test_challenges),
+        cmocka_unit_test(test_seen_boot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

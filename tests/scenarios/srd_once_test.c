@@ -116,7 +116,7 @@ static struct nic_limits limits(uint32_t number)
                                .qpn_base = (number + 1) << 16,
                                .qpn_span = 256,
                                .srd = {.contacts = SENDERS,
-                                       .peers = SENDERS,
+                                       .peers = 2 * SENDERS,
                                        .hosts = SENDERS,
                                        .assemblies = 24,
                                        .requests = 32,
