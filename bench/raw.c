@@ -13,8 +13,8 @@
  *   udp-single     datagrams per second, one a call
  *   udp-pingpong   microseconds of one way; both poll
  *   udp-blocking   microseconds there and back; the server sleeps until a datagram comes
- *   udp-aside      microseconds of one way; both spin on their memory, into which a thread of theirs
- *                  on the same processor, which sleeps until then, puts what comes
+ *   udp-aside      microseconds of one way; both spin on their memory, and a thread beside each, on
+ *                  the same processor, sleeps until a datagram comes, and puts it there
  */
 #include <errno.h>
 #include <netinet/in.h>
