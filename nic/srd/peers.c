@@ -163,8 +163,8 @@ static bool may_yield(const struct srd_peer *peer)
            (!peer->entry.opened || srd_receiver_may_rest(&peer->receiver));
 }
 
-/* Programs here leave a quarter to those who call: otherwise processes that send to each other could
- * all wait for one another. Those who call leave a quarter to the programs here. */
+/* Programs here leave a quarter to those who call: otherwise processes that send to each other
+ * could all wait for one another. Those who call leave a quarter to the programs here. */
 static bool is_at_limit(const struct nic *nic, enum srd_caller caller)
 {
     const struct srd_shared *shared = nic->srd;

@@ -189,7 +189,8 @@ static void say_half(struct crowd *crowd, uint32_t process, uint64_t tag, uint8_
 }
 
 /* All peers are busy: three with messages that came in part, one with what the program sends, and
- * hears nothing of. Its next message waits until one of those is whole, and not until that peer rests. */
+ * hears nothing of. Its next message waits until one of those is whole, and not until that peer
+ * rests. */
 static void test_yielding(void **state)
 {
     (void)state;
