@@ -188,6 +188,17 @@ bool end_is_filled(const struct end *end, uint32_t seed, uint32_t bytes)
     return true;
 }
 
+uint64_t end_sum(const struct end *end)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < PEER_BYTES; i += sizeof(sum)) {
+        uint64_t word;
+        memcpy(&word, end->memory + i, sizeof(word));
+        sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+    }
+    return sum;
+}
+
 /* -- Targets ------------------------------------------------------------------------------------*/
 
 struct ordered {
@@ -234,6 +245,8 @@ static struct told obey(struct end *end, struct ibv_ah **ah, const struct ordere
     case ORDER_RECEIVE: end_receive(end, 1000 + ordered->value, 0, ordered->value); break;
     case ORDER_TELL: told.seen = end_wait(end, 10000); break;
     case ORDER_TELL_NONE: told.seen = end_wait(end, 20); break;
+    case ORDER_FORGET_MEMORY:
+    case ORDER_SUM: told.sum = end_sum(end); break;
     case ORDER_FILL: end_fill(end, ordered->value); break;
     case ORDER_COMPARE: told.alike = end_is_filled(end, ordered->who.qkey, ordered->value); break;
     }

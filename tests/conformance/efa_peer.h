@@ -101,6 +101,7 @@ enum order {
     ORDER_RENEW,    /* It has another queue pair. */
     ORDER_COMPARE,  /* Are `value` bytes of its memory those that end_fill made? */
     ORDER_FILL,     /* Fills its memory with that seed. */
+    ORDER_SUM,      /* A sum of its memory; ORDER_FORGET_MEMORY tells it as well. */
 };
 
 struct target {
@@ -113,6 +114,7 @@ struct told {
     struct address address;
     struct seen seen;
     bool alike;
+    uint64_t sum;
 };
 
 /* A child, which has opened nothing. */
@@ -127,6 +129,7 @@ void target_continue(struct target *target);
 
 /* Bytes of a seed, which differ from one place to the next. */
 void end_fill(struct end *end, uint32_t seed);
+uint64_t end_sum(const struct end *end);
 bool end_is_filled(const struct end *end, uint32_t seed, uint32_t bytes);
 
 #endif

@@ -5,7 +5,7 @@
  *
  * A status is always provoked between two good requests to another peer, which end well.
  *
- * Usage: efa_statuses refusals|flushes|silence, or, where processes share an address,
+ * Usage: efa_statuses refusals|flushes|memory|silence, or, where processes share an address,
  *        efa_statuses restart; under `nonic run --nic efa`
  */
 #include <arpa/inet.h>
@@ -416,13 +416,108 @@ static void flushes(void)
     expect_goes_on();
 }
 
+/* -- Memory that goes ---------------------------------------------------------------------------*/
+
+enum {
+    LONG_BYTES = 1 << 20,
+    LONG_REQUESTS = 4,
+    GOING_ROUNDS = 20,
+};
+
+static void post_long(enum ibv_wr_opcode opcode)
+{
+    struct request request = request_of(opcode);
+    request.bytes = LONG_BYTES;
+    for (uint64_t i = 0; i < LONG_REQUESTS; i++) {
+        request.wr_id = i;
+        EXPECT(end_post(&end, to_bad, &bad.address, &request) == 0);
+    }
+}
+
+/* Those that are not done end with that status, or had been done. How many did so? */
+static uint32_t wait_for_long(uint32_t done, enum status status)
+{
+    uint32_t cut = 0;
+    for (; done < LONG_REQUESTS; done++) {
+        const struct seen seen = end_wait(&end, 10000);
+        expect_status(&seen, seen.wr_id, seen.vendor_err == OK ? OK : status);
+        cut += seen.vendor_err != OK;
+    }
+    return cut;
+}
+
+/* The longer the round, the more of the requests is done before something goes. */
+static uint32_t wait_a_little(int round)
+{
+    uint32_t done = 0;
+    for (int i = 0; i < round * 3; i++) {
+        const struct seen seen = end_wait(&end, 0);
+        EXPECT(!seen.there || seen.vendor_err == OK);
+        done += seen.there;
+    }
+    return done;
+}
+
+static void expect_untouched(uint64_t before, int ms)
+{
+    EXPECT(!end_wait(&end, ms).there);
+    EXPECT(end_sum(&end) == before);
+}
+
+/* READs, and their memory goes; WRITEs, and the target's memory goes; READs, and their queue pair
+ * goes. How many READs were in the middle? */
+static uint32_t take_memory_away(int round)
+{
+    target_order(&bad, ORDER_FILL, (uint32_t)round, NULL);
+    post_long(IBV_WR_RDMA_READ);
+    uint32_t done = wait_a_little(round);
+    EXPECT(ibv_dereg_mr(end.mr) == 0);
+    const uint64_t read = end_sum(&end);
+    const uint32_t cut = wait_for_long(done, BAD_LKEY);
+    expect_untouched(read, 2);
+    EXPECT((end.mr = ibv_reg_mr(end.pd, end.memory, PEER_BYTES, ALL)) != NULL);
+
+    end_fill(&end, (uint32_t)round + 1000);
+    post_long(IBV_WR_RDMA_WRITE);
+    done = wait_a_little(round);
+    const uint64_t written = target_order(&bad, ORDER_FORGET_MEMORY, 0, NULL).sum;
+    (void)wait_for_long(done, BAD_ADDRESS);
+    EXPECT(target_order(&bad, ORDER_SUM, 0, NULL).sum == written);
+    target_order(&bad, ORDER_REGISTER, ALL, NULL);
+
+    post_long(IBV_WR_RDMA_READ);
+    (void)wait_a_little(round);
+    EXPECT(ibv_destroy_qp(end.qp) == 0);
+    while (end_wait(&end, 0).there) { /* It was done before. */
+    }
+    expect_untouched(end_sum(&end), 20);
+    end.qp = end_queue_pair(&end, 0, 0);
+    return cut;
+}
+
+/* No byte moves once the call has returned that takes memory, or the queue pair, away (SRD-10). */
+static void memory(void)
+{
+    start(0);
+    const struct address own = end_address(&end);
+    target_order(&bad, ORDER_HANDLE, 0, &own);
+    uint32_t cut = 0;
+    for (int round = 0; round < GOING_ROUNDS; round++) {
+        cut += take_memory_away(round);
+    }
+    EXPECT(cut > 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {
-        {"refusals", refusals}, {"silence", silence}, {"restart", restart}, {"flushes", flushes}};
+    } parts[] = {{"refusals", refusals},
+                 {"silence", silence},
+                 {"restart", restart},
+                 {"flushes", flushes},
+                 {"memory", memory}};
     for (size_t i = 0; argc == 2 && i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (strcmp(argv[1], parts[i].name) == 0) {
             parts[i].run();
