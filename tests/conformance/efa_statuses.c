@@ -304,8 +304,10 @@ static void silence(void)
     start(0);
     target_order(&killed, ORDER_OPEN, 0, NULL);
     target_order(&early, ORDER_OPEN, 0, NULL);
-    struct silent silent[SILENT_MAX] = {known(&bad, UNRESPONSIVE), known(&killed, UNRESPONSIVE),
-                                        known(&early, UNREACHABLE), known(&early, UNREACHABLE)};
+    static struct silent silent[SILENT_MAX]; /* Handles that last as long as the program. */
+    silent[0] = known(&bad, UNRESPONSIVE);
+    silent[1] = known(&killed, UNRESPONSIVE);
+    silent[2] = silent[3] = known(&early, UNREACHABLE);
     const char *wire = getenv("NONIC_WIRE");
     const uint32_t count = wire != NULL && strcmp(wire, "shm") == 0 ? 3 : 4;
     if (count == 4) {
