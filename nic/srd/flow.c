@@ -210,10 +210,12 @@ static bool next_of_sender(struct srd_peer *peer, struct instant now,
     UNREACHABLE("a kind outside its enum");
 }
 
+/* Answers and data take turns: a peer that asks faster than we can answer gets its data, too. */
 static bool next(struct srd_peer *peer, struct instant now, struct nic_departure *departure,
                  struct srd_packet *packet)
 {
-    if (peer->receiver.reply.due) {
+    peer->answered = peer->receiver.reply.due && !(peer->answered && !list_empty(&peer->reads));
+    if (peer->answered) {
         srd_receiver_answer(&peer->receiver, SRD_WAIT_CODE, now, packet);
         departure->reply = true;
         return true;

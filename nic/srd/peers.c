@@ -243,6 +243,10 @@ static struct srd_peer *wake(struct nic *nic, struct srd_contact *contact,
                                                 .policy = &shared->policy,
                                                 .path_records = peer->path_records});
     srd_resume_sender(&contact->rest, &peer->sender, nic->now);
+    peer->ask_at = INSTANT_NEVER;
+    peer->barren = 0;
+    peer->data_at = (struct instant){0};
+    peer->data_flow = peer->sender.flow - 1; /* None came. */
     srd_resume_receiver(&contact->rest, &shared->key, source, &peer->entry, &peer->receiver,
                         &peer->heard_at, nic->now);
     file(peer);

@@ -5,6 +5,10 @@
  */
 #include "nic/srd/srd.h"
 
+/* Doublings of the time until READs are asked for again, if no data come: a slow target answers
+ * each request, and would come to nothing else. */
+#define BARREN_MAX 12
+
 static struct srd_part *part_of(struct list *node)
 {
     return CONTAINER_OF(node, struct srd_part, node);
@@ -190,6 +194,24 @@ bool srd_on_data(struct srd_peer *peer, const struct srd_packet *packet, struct 
     return true;
 }
 
+static struct instant next_ask(const struct srd_peer *peer, struct instant now)
+{
+    return instant_after(
+        now, rtt_pto_ns(&peer->sender.path.rtt, &peer->sender.policy->rtt, 1u + peer->barren));
+}
+
+static void note_data(struct srd_peer *peer, const struct srd_part *part, struct instant now)
+{
+    const uint32_t psn = part->instance.first;
+    peer->data_at = now;
+    peer->barren = 0;
+    peer->ask_at = instant_earlier(peer->ask_at, next_ask(peer, now));
+    if (peer->data_flow != peer->sender.flow || srd_distance(peer->data_psn, psn) > 0) {
+        peer->data_flow = peer->sender.flow;
+        peer->data_psn = psn;
+    }
+}
+
 void srd_on_data_moved(struct srd_peer *peer, struct srd_part *part, uint32_t index,
                        enum nic_move_result result, struct instant now)
 {
@@ -201,6 +223,7 @@ void srd_on_data_moved(struct srd_peer *peer, struct srd_part *part, uint32_t in
         return;
     }
     part->news_at = now;
+    note_data(peer, part, now);
     if (result == NIC_MOVED) {
         part->wanted &= ~(UINT64_C(1) << index);
     }
@@ -211,56 +234,64 @@ void srd_on_data_moved(struct srd_peer *peer, struct srd_part *part, uint32_t in
     }
 }
 
-static struct instant next_ask(const struct srd_peer *peer, struct instant now)
-{
-    return instant_after(now, rtt_pto_ns(&peer->sender.path.rtt, &peer->sender.policy->rtt, 1));
-}
-
 void srd_read_taken(struct srd_peer *peer, struct srd_part *part, struct instant now)
 {
     part->answered = true;
-    part->ask_at = next_ask(peer, now);
+    part->taken_at = now;
+    peer->ask_at = instant_earlier(peer->ask_at, next_ask(peer, now));
     if (part->wanted == 0) {
         srd_end_part(peer, part, SRD_STATUS_OK);
     }
 }
 
-static void ask(struct srd_peer *peer, struct srd_part *part, struct instant now)
+/* The target answers READs in their order. So any data are news for those that have not had their
+ * turn, but not for one that was passed over. */
+static struct instant news_of(const struct srd_peer *peer, const struct srd_part *part)
 {
-    if (instant_reached(now, instant_after(part->news_at, SRD_GIVE_UP_NS))) {
+    const bool passed = peer->data_flow == peer->sender.flow &&
+                        srd_distance(part->instance.first, peer->data_psn) > 0;
+    return passed || instant_before(peer->data_at, part->news_at) ? part->news_at : peer->data_at;
+}
+
+/* Asks again, gives up, or says when to look again. */
+static struct instant look_after(struct srd_peer *peer, struct srd_part *part, struct instant now)
+{
+    const struct instant news = part->moving != 0 ? now : news_of(peer, part);
+    const struct instant since = instant_before(news, part->taken_at) ? part->taken_at : news;
+    const struct instant end = instant_after(news, SRD_GIVE_UP_NS), due = next_ask(peer, since);
+    if (instant_reached(now, end)) {
         srd_end_part(peer, part, SRD_STATUS_UNRESPONSIVE);
-        return;
+        return INSTANT_NEVER;
     }
-    const struct instant patient = next_ask(peer, part->news_at);
-    if (instant_before(now, patient)) {
-        part->ask_at = patient;
-        return;
+    if (instant_before(now, due)) {
+        return instant_earlier(due, end);
     }
     part->answered = false;
     srd_sender_post(&peer->sender, &part->instance, now);
+    return INSTANT_NEVER;
 }
 
 void srd_ask_again(struct srd_peer *peer, struct instant now)
 {
     struct list *next;
+    bool asks = false;
+    if (!instant_reached(now, peer->ask_at)) {
+        return;
+    }
+    peer->ask_at = INSTANT_NEVER;
     for (struct list *node = peer->asking.next; node != &peer->asking; node = next) {
         struct srd_part *part = part_of(node);
         next = node->next;
-        if (part->request != NULL && part->answered && part->moving == 0 &&
-            instant_reached(now, part->ask_at)) {
-            ask(peer, part, now);
+        if (part->request != NULL && part->answered) {
+            const struct instant at = look_after(peer, part, now);
+            peer->ask_at = instant_earlier(peer->ask_at, at);
+            asks |= at.ns == UINT64_MAX;
         }
     }
+    peer->barren = (uint8_t)(peer->barren + (asks && peer->barren < BARREN_MAX));
 }
 
 struct instant srd_ask_deadline(const struct srd_peer *peer)
 {
-    struct instant at = INSTANT_NEVER;
-    for (struct list *node = peer->asking.next; node != &peer->asking; node = node->next) {
-        const struct srd_part *part = part_of(node);
-        if (part->request != NULL && part->answered && part->moving == 0) {
-            at = instant_earlier(at, part->ask_at);
-        }
-    }
-    return at;
+    return peer->ask_at;
 }

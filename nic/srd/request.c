@@ -5,6 +5,10 @@
 
 #include "nic/srd/srd.h"
 
+/* Parts of READs that are under way to one peer: 16 MB of full packets. It answers one after the
+ * other, and has no room for much more (SRD_SHARES). */
+#define READS_AHEAD 64
+
 /* -- Ends ---------------------------------------------------------------------------------------*/
 
 enum completion_status srd_completion_status(enum srd_status status)
@@ -111,6 +115,7 @@ void srd_complete(struct srd_request *request)
 void srd_free_part(struct srd_peer *peer, struct srd_part *part)
 {
     list_remove(&part->node);
+    peer->asking_count -= part->reads;
     part->request = NULL;
     list_append(&peer->qp.nic->srd->parts_free, &part->node);
 }
@@ -157,9 +162,12 @@ static uint32_t part_bytes(const struct srd_request *request, uint32_t chunk_byt
 
 /* The receive of a WRITE with immediate data completes when all of it is there, so its last part,
  * which completes it, begins when all parts before it have come. */
-static bool may_cut(const struct srd_request *request, uint32_t chunk_bytes)
+static bool may_cut(const struct srd_peer *peer, const struct srd_request *request)
 {
-    const uint32_t rest = request->bytes - request->cut;
+    const uint32_t rest = request->bytes - request->cut, chunk_bytes = peer->sender.chunk_bytes;
+    if (request->kind == WORK_READ && peer->asking_count >= READS_AHEAD) {
+        return false;
+    }
     return request->kind != WORK_WRITE_IMMEDIATE || request->parts == 0 ||
            rest > SRD_PACKETS * chunk_bytes;
 }
@@ -180,7 +188,9 @@ static void cut_one(struct srd_peer *peer, struct srd_request *request, struct i
     part->instance.tries = request->tries;
     request->parts++;
     request->cut += part->bytes;
-    if (request->kind == WORK_READ) {
+    part->reads = request->kind == WORK_READ;
+    if (part->reads) {
+        peer->asking_count++;
         part->wanted = part->bytes == 0 ? 0 : srd_set_of(srd_packets(part->bytes, chunk));
         part->instance.bytes = 0; /* The request carries nothing. */
         part->news_at = now;
@@ -220,7 +230,7 @@ void srd_cut(struct srd_peer *peer, struct instant now)
         }
         if (request->status != SRD_STATUS_OK) {
             list_remove(node);
-        } else if (may_cut(request, peer->sender.chunk_bytes)) {
+        } else if (may_cut(peer, request)) {
             cut_one(peer, request, now);
         }
     }

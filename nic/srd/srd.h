@@ -108,10 +108,11 @@ struct srd_part {
     struct srd_request *request; /* NULL: the part is free, or only its moves still go on. */
     uint32_t offset, bytes;
     /* READ: */
+    bool reads;
     bool answered;   /* The target takes the request. */
     uint64_t wanted; /* DATA packets that have not come, ... */
     uint64_t moving; /* ... and those of them whose bytes are on their way. */
-    struct instant news_at, ask_at;
+    struct instant news_at, taken_at;
 };
 
 /* A READ of a peer that is being answered. */
@@ -164,9 +165,15 @@ struct srd_peer {
     struct instant used_at;
     struct instant deadline;
     struct list to_cut; /* Requests. */
-    struct list asking; /* Parts of READs. */
-    struct list reads;  /* To be answered. */
-    uint32_t data_sent; /* TSN of DATA. */
+    struct list asking; /* Parts of READs, ... */
+    uint32_t asking_count;
+    uint8_t barren;               /* Times that parts asked since data came last. */
+    struct instant ask_at;        /* ... the first of which may have to ask again then. */
+    struct instant data_at;       /* When data came last, ... */
+    uint32_t data_flow, data_psn; /* ... and the newest READ that any came for. */
+    struct list reads;            /* To be answered. */
+    uint32_t data_sent;           /* TSN of DATA. */
+    bool answered;                /* The last packet was an answer. */
     struct srd_receiver receiver;
     struct srd_sender sender;
     struct path_record path_records[SRD_PATH_RECORDS];

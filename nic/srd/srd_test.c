@@ -41,7 +41,11 @@ struct bench {
     bool cut;             /* Nothing arrives. */
     uint32_t frames[256]; /* By opcode: how many left. */
     int64_t spare;        /* The number of packets that arrive; negative: all. */
+    uint32_t slow;        /* Steps of 10 us for each packet of an end; 0: none. */
+    uint32_t steps;
 };
+
+static uint32_t reads_answered = 4; /* At a time, by each end. */
 
 static struct nic_limits limits(uint8_t slot)
 {
@@ -64,7 +68,7 @@ static struct nic_limits limits(uint8_t slot)
                                        .requests = 16,
                                        .parts = 8,
                                        .packets = 128,
-                                       .reads = 4,
+                                       .reads = reads_answered,
                                        .send_bytes = 8192,
                                        .chunk_bytes = CHUNK}};
 }
@@ -199,10 +203,12 @@ static void exchange(struct bench *bench)
         struct nic *nic = bench->ends[i].nic;
         struct qp *qp;
         nic_check(nic);
-        while ((qp = nic_next_qp(nic)) != NULL) {
+        bool may = bench->slow == 0 || (bench->steps + 5 * (uint32_t)i) % bench->slow == 0;
+        while (may && (qp = nic_next_qp(nic)) != NULL) {
             if (nic_next_packet(nic, qp, bench->now, &departure)) {
                 deliver(bench, !i, &departure);
                 nic_rotate(nic, qp);
+                may = bench->slow == 0;
             }
         }
         if (instant_reached(bench->now, nic_deadline(nic))) {
@@ -210,6 +216,7 @@ static void exchange(struct bench *bench)
         }
     }
     bench->now.ns += MS / 100;
+    bench->steps++;
 }
 
 static void pass(struct bench *bench, uint64_t ms)
@@ -615,6 +622,57 @@ static void test_silence_of_many(void **state)
     }
 }
 
+/* Six READs to a target that needs 100 us for a packet; `spare` of the next ones arrive, or all. */
+static struct bench *read_slowly(int64_t spare)
+{
+    struct bench *bench = start(false);
+    struct end *end = &bench->ends[0];
+    const struct nic_av av = av_to(bench, 1);
+    const struct sge small = sge_of(end, 0, 10), sge = sge_of(end, 0, LONG);
+    struct send_request request = request_of(bench, WORK_READ, &av, &small);
+    bench->slow = 10;
+    try(bench, &request, SRD_STATUS_OK);
+    bench->frames[SRD_READ] = 0;
+    request.sges = &sge;
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(qp_post_send(end->qp, &request), STATUS_OK);
+    }
+    bench->spare = spare;
+    pass(bench, spare < 0 ? 0 : 5);
+    bench->spare = -1;
+    pass(bench, 200);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(take(end).vendor_error, SRD_STATUS_OK);
+    }
+    assert_memory_equal(end->memory, bench->ends[1].memory + LONG, LONG);
+    return bench;
+}
+
+/* Data of one READ are news for those behind it: none asks twice, however long its turn takes. Data
+ * that are lost are missed. */
+static void test_reads_in_turn(void **state)
+{
+    (void)state;
+    reads_answered = 64;
+    struct bench *bench = read_slowly(-1);
+    assert_int_equal(bench->frames[SRD_READ], 6);
+    finish(bench);
+    bench = read_slowly(20);
+    assert_in_range(bench->frames[SRD_READ], 7, 12);
+    finish(bench);
+    reads_answered = 4;
+}
+
+/* The target answers one READ at a time, and drops others, which come again and again. Its data
+ * leave nevertheless. */
+static void test_reads_without_room(void **state)
+{
+    (void)state;
+    struct bench *bench = read_slowly(-1);
+    assert_true(counter(bench, 1, COUNTER_drop_srd_full) > 10);
+    finish(bench);
+}
+
 /* -- Flushing -----------------------------------------------------------------------------------*/
 
 /* Requests of every kind are under way when their queue pair fails, or goes. */
@@ -898,6 +956,8 @@ int main(void)
         cmocka_unit_test(test_feature_mismatch),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_silence_of_many),
+        cmocka_unit_test(test_reads_in_turn),
+        cmocka_unit_test(test_reads_without_room),
         cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_handle_goes),
         cmocka_unit_test(test_posted_in_error),
