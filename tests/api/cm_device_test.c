@@ -14,6 +14,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -758,6 +759,7 @@ static void test_readable_while_events_wait(void **state)
 struct waiter {
     int fd;
     pthread_t thread;
+    atomic_int number;  /* The thread's, once it runs. */
     atomic_int failure; /* Looked at while the thread should be waiting. */
     struct rdma_ucm_event_resp event;
 };
@@ -765,6 +767,7 @@ struct waiter {
 static void *wait_for_event(void *argument)
 {
     struct waiter *waiter = argument;
+    waiter->number = gettid();
     waiter->failure = get_event(waiter->fd, &waiter->event);
     return NULL;
 }
@@ -779,6 +782,24 @@ static void sleep_ms(long ms)
 {
     const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
     nanosleep(&pause, NULL);
+}
+
+/* On a busy machine it may be a while until the thread waits. */
+static void await_wait(const struct waiter *waiter)
+{
+    char state = 'R', path[64], line[64];
+    for (int ms = 0; ms < PATIENCE_MS && state != 'S'; ms++) {
+        sleep_ms(1);
+        snprintf(path, sizeof(path), "/proc/self/task/%d/stat", waiter->number);
+        FILE *file = waiter->number == 0 ? NULL : fopen(path, "r");
+        if (file != NULL && fgets(line, sizeof(line), file) != NULL && strchr(line, ')') != NULL) {
+            state = strchr(line, ')')[2];
+        }
+        if (file != NULL) {
+            fclose(file);
+        }
+    }
+    assert_int_equal(state, 'S');
 }
 
 /* Each of two threads that wait gets one event, and nobody gets none. */
@@ -909,8 +930,8 @@ static void test_close_under_a_waiting_thread(void **state)
         const int fd = open_device(0);
         struct waiter waiter = {.failure = -1};
         start(&waiter, fd);
-        sleep_ms(round % 2 == 0 ? 20 : 0);
         if (round % 2 == 0) {
+            await_wait(&waiter);
             /* Not close(), which TSan takes for a race with the waiting write(): it is one. */
             assert_int_equal(close_range((unsigned)fd, (unsigned)fd, 0), 0);
             sleep_ms(5);
