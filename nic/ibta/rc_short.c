@@ -405,7 +405,7 @@ static __attribute__((noinline)) uint8_t *put_reth(const struct work *work, uint
 static bool next_request(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
     struct work *work = rc_requester_plain(&qp->out.rc, &qp->sends);
-    if (work == NULL || departure_is_behind_failure(qp) || !gather(qp, work, departure)) {
+    if (work == NULL || !gather(qp, work, departure)) {
         return false;
     }
     const bool writes = work->kind == WORK_WRITE || work->kind == WORK_WRITE_IMMEDIATE;
@@ -449,9 +449,11 @@ static bool next_packet(struct qp *qp, struct instant now, struct nic_departure 
     return true;
 }
 
+/* Behind a failure requests in flight may have to be asked for, which has a turn like any other. */
 bool rc_short_next_packet(struct qp *qp, struct instant now, struct nic_departure *departure)
 {
     return qp->type == QP_RC && qp->state == QP_RTS && !qp->limited &&
+           !departure_is_behind_failure(qp) &&
            (!qp_has_sends(qp) || work_is_plain(send_queue_at(&qp->sends, qp->sends.next))) &&
            !rc_responder_owes_other(&qp->in.rc) && next_packet(qp, now, departure);
 }
