@@ -251,7 +251,7 @@ static void test_what_is_not_ordinary(void **state)
         munmap(special, PAGE);
     }
     uint8_t *locked = make(PAGE, MAP_PRIVATE);
-    if (mlock(locked, PAGE) == 0) {
+    if (syscall(SYS_mlock, locked, PAGE) == 0) { /* AddressSanitizer's mlock does nothing. */
         expect_special(locked, PAGE);
     }
     munmap(locked, PAGE);
