@@ -6,6 +6,8 @@
  */
 #include "nic/engine.h"
 #include "nic/internal.h"
+
+#define RNR_RETRY_FOREVER 7
 #include "nic/slots.h"
 
 #define ATTR_MIGRATION (QP_ATTR_ALT_PATH | QP_ATTR_PATH_MIG_STATE)
@@ -262,6 +264,9 @@ enum status qp_modify(struct qp *qp, const struct qp_attributes *wanted, uint32_
         engine_enter_error(qp);
         INVARIANTS(qp_check(qp));
         return STATUS_OK;
+    }
+    if (qp->type == QP_SRD && from == QP_RTR && to == QP_RTS) {
+        qp->attributes.rnr_retry = RNR_RETRY_FOREVER; /* Unless the program says otherwise. */
     }
     copy_values(&qp->attributes, wanted, mask);
     qp->agreed = 0;

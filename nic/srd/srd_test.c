@@ -79,7 +79,7 @@ static void set_state(struct bench *bench, struct qp *qp, enum qp_state state)
         .state = (uint8_t)state, .port = 1, .qkey = QKEY, .rnr_retry = 0};
     uint32_t mask = QP_ATTR_STATE;
     mask |= state == QP_INIT ? QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_QKEY : 0u;
-    mask |= state == QP_RTS ? QP_ATTR_SQ_PSN : 0u;
+    mask |= state == QP_RTS && qp_state_of(qp) == QP_RTR ? QP_ATTR_SQ_PSN | QP_ATTR_RNR_RETRY : 0u;
     assert_int_equal(qp_modify(qp, &wanted, mask, bench->now), STATUS_OK);
 }
 
