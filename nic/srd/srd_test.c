@@ -673,6 +673,32 @@ static void test_reads_without_room(void **state)
     finish(bench);
 }
 
+/* A program that says nothing of it has a queue pair that tries for ever (SRD-24). */
+static void test_no_receive_by_default(void **state)
+{
+    (void)state;
+    struct bench *bench = start(false);
+    struct end *end = &bench->ends[0];
+    const struct nic_av av = av_to(bench, 1);
+    const struct sge sge = sge_of(end, 0, 10);
+    const struct send_request request = request_of(bench, WORK_SEND, &av, &sge);
+    const struct qp_attributes ready = {.state = QP_RTS};
+    try(bench, &request, SRD_STATUS_NO_RECEIVE); /* It asked for no other try. */
+    set_state(bench, end->qp, QP_RESET);
+    set_state(bench, end->qp, QP_INIT);
+    set_state(bench, end->qp, QP_RTR);
+    assert_int_equal(qp_modify(end->qp, &ready, QP_ATTR_STATE | QP_ATTR_SQ_PSN, bench->now),
+                     STATUS_OK);
+    assert_int_equal(qp_post_send(end->qp, &request), STATUS_OK);
+    pass(bench, 20000);
+    assert_int_equal(cq_count(&end->cq), 0);
+    post_receive(bench, 10);
+    pass(bench, 1000);
+    expect_status(bench, SRD_STATUS_OK);
+    assert_int_equal(take(&bench->ends[1]).bytes, 10);
+    finish(bench);
+}
+
 /* -- Flushing -----------------------------------------------------------------------------------*/
 
 /* Requests of every kind are under way when their queue pair fails, or goes. */
@@ -956,6 +982,7 @@ int main(void)
         cmocka_unit_test(test_feature_mismatch),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_silence_of_many),
+        cmocka_unit_test(test_no_receive_by_default),
         cmocka_unit_test(test_reads_in_turn),
         cmocka_unit_test(test_reads_without_room),
         cmocka_unit_test(test_leaving),
