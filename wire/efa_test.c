@@ -2,8 +2,8 @@
  *
  * Goal    Entries of mapped queues are read and written as an EFA device's are; what it does not
  *         have is refused with its status.
- * Method  Entries are written by hand from the device's structures, which stand here once more as C
- *         has them on a little-endian processor, and each bit is changed once.
+ * Method  Entries are written by hand from the device's structures as C has them, and each bit is
+ *         changed once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,43 +16,7 @@
 
 #include "base/bits.h"
 #include "wire/efa.h"
-
-struct tx_buffer {
-    uint32_t length, lkey, low, high;
-};
-
-struct tx_entry {
-    uint16_t req_id;
-    uint8_t ctrl1, ctrl2;
-    uint16_t dest_qp_num, length;
-    uint32_t immediate_data;
-    uint16_t ah;
-    uint8_t ctrl3, reserved;
-    uint32_t qkey;
-    uint8_t reserved2[12];
-    union {
-        struct tx_buffer sgl[2];
-        uint8_t inline_data[32];
-    };
-};
-
-struct rx_entry {
-    uint32_t low, high;
-    uint16_t req_id, length;
-    uint32_t lkey_ctrl;
-};
-
-struct completion_entry {
-    uint16_t req_id;
-    uint8_t status, flags;
-    uint16_t qp_num, length;
-    uint16_t ah, src_qp_num;
-    uint32_t imm;
-    union {
-        uint16_t length_hi;
-        uint8_t src_addr[16];
-    };
-};
+#include "wire/efa_test_entries.h"
 
 _Static_assert(sizeof(struct tx_entry) == EFA_SEND_ENTRY_BYTES, "send");
 _Static_assert(sizeof(struct rx_entry) == EFA_RECEIVE_ENTRY_BYTES, "receive");

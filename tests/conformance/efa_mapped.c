@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "tests/conformance/efa_peer.h"
+#include "wire/efa_test_entries.h"
 
 enum {
     NUMBERS = 256,
@@ -79,43 +80,7 @@ static void ring(const struct queue *queue)
                           memory_order_release);
 }
 
-struct tx_buffer {
-    uint32_t length, lkey, low, high;
-};
-
-/* struct efa_io_tx_wqe */
-struct tx {
-    uint16_t req_id;
-    uint8_t ctrl1, ctrl2;
-    uint16_t dest_qp_num, length;
-    uint32_t immediate_data;
-    uint16_t ah;
-    uint8_t ctrl3, reserved;
-    uint32_t qkey;
-    uint8_t reserved2[12];
-    union {
-        struct tx_buffer sgl[2]; /* RDMA: the peer's, and ours. */
-        uint8_t inline_data[32];
-    };
-};
-
-/* struct efa_io_rx_desc */
-struct rx {
-    uint32_t low, high;
-    uint16_t req_id, length;
-    uint32_t lkey_ctrl;
-};
-
-/* struct efa_io_rx_cdesc_ex */
-struct done {
-    uint16_t req_id;
-    uint8_t status, flags;
-    uint16_t qp_num, length, ah, src_qp_num;
-    uint32_t imm;
-    uint8_t rest[16];
-};
-
-static void write_send(struct tx entry)
+static void write_send(struct tx_entry entry)
 {
     struct queue *queue = &mapped.sends;
     entry.ctrl2 = (uint8_t)(entry.ctrl2 | 0x1c | (queue->count / queue->at.num_entries & 1));
@@ -128,8 +93,8 @@ static void write_receive(uint16_t id, uint64_t address, uint16_t length, uint32
                           uint32_t flags)
 {
     struct queue *queue = &mapped.receives;
-    const struct rx entry = {(uint32_t)address, (uint32_t)(address >> 32), id, length,
-                             lkey | flags};
+    const struct rx_entry entry = {(uint32_t)address, (uint32_t)(address >> 32), id, length,
+                                   lkey | flags};
     memcpy(queue->at.buffer + queue->count % queue->at.num_entries * sizeof(entry), &entry,
            sizeof(entry));
     queue->count++;
@@ -142,11 +107,12 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static struct done wait_done(void)
+static struct completion_entry wait_done(void)
 {
     struct completions *completions = &mapped.completions;
-    const struct done *entry = (const struct done *)(const void *)completions->at.buffer +
-                               completions->count % completions->at.num_entries;
+    const struct completion_entry *entry =
+        (const struct completion_entry *)(const void *)completions->at.buffer +
+        completions->count % completions->at.num_entries;
     const uint32_t phase = (completions->count / completions->at.num_entries & 1) == 0;
     const double began = seconds();
     while ((atomic_load_explicit((const _Atomic uint8_t *)&entry->flags, memory_order_acquire) &
@@ -250,29 +216,29 @@ static void accelerate(const struct end *end, const struct address *to, uint16_t
     ring(&mapped.receives);
     EXPECT(write(socket, "g", 1) == 1);
     for (uint32_t round = 0; round < rounds;) {
-        const struct done done = wait_done();
+        const struct completion_entry done = wait_done();
         EXPECT(done.status == 0);
         if ((done.flags >> 1 & 3) == 1) {
             continue; /* A WRITE of an earlier round. */
         }
         EXPECT(done.length == BLOCK && done.qp_num == end->qp->qp_num);
         square(end->memory + done.req_id * BLOCK, end->memory + RESULT);
-        write_send((struct tx){.req_id = HELLO,
-                               .ctrl1 = 0x80 | 0x10 | 2,
-                               .dest_qp_num = (uint16_t)to->qpn,
-                               .length = 1,
-                               .immediate_data = round,
-                               .ah = ahn,
-                               .qkey = to->qkey,
-                               .sgl = {buffer(to->memory + RESULT, BLOCK, to->rkey),
-                                       buffer(base + RESULT, BLOCK, lkey)}});
+        write_send((struct tx_entry){.req_id = HELLO,
+                                     .ctrl1 = 0x80 | 0x10 | 2,
+                                     .dest_qp_num = (uint16_t)to->qpn,
+                                     .length = 1,
+                                     .immediate_data = round,
+                                     .ah = ahn,
+                                     .qkey = to->qkey,
+                                     .sgl = {buffer(to->memory + RESULT, BLOCK, to->rkey),
+                                             buffer(base + RESULT, BLOCK, lkey)}});
         ring(&mapped.sends);
         write_receive(done.req_id, base + done.req_id * BLOCK, BLOCK, lkey, 3u << 30);
         ring(&mapped.receives);
         round++;
     }
     for (;;) { /* The last WRITE's. */
-        const struct done done = wait_done();
+        const struct completion_entry done = wait_done();
         if ((done.flags >> 1 & 3) == 1 && mapped.completions.count == 2 * rounds) {
             _exit(done.status);
         }
@@ -345,20 +311,20 @@ static void run_chain(uint32_t rounds, bool by_calls)
 /* -- Each descriptor, and each mistake ----------------------------------------------------------*/
 
 /* A queue pair that sends to itself. */
-static struct tx to_self(const struct end *end, uint16_t ahn, uint8_t operation)
+static struct tx_entry to_self(const struct end *end, uint16_t ahn, uint8_t operation)
 {
-    return (struct tx){.req_id = 1000,
-                       .ctrl1 = 0x80 | operation,
-                       .dest_qp_num = (uint16_t)end->qp->qp_num,
-                       .length = 1,
-                       .ah = ahn,
-                       .qkey = PEER_QKEY,
-                       .sgl = {buffer((uintptr_t)end->memory, 100, end->mr->lkey)}};
+    return (struct tx_entry){.req_id = 1000,
+                             .ctrl1 = 0x80 | operation,
+                             .dest_qp_num = (uint16_t)end->qp->qp_num,
+                             .length = 1,
+                             .ah = ahn,
+                             .qkey = PEER_QKEY,
+                             .sgl = {buffer((uintptr_t)end->memory, 100, end->mr->lkey)}};
 }
 
-static struct done ended(struct tx entry, uint32_t completions)
+static struct completion_entry ended(struct tx_entry entry, uint32_t completions)
 {
-    struct done done = {0}, one;
+    struct completion_entry done = {0}, one;
     write_send(entry);
     ring(&mapped.sends);
     for (uint32_t i = 0; i < completions; i++) {
@@ -395,7 +361,7 @@ static void try_kinds(struct end *end, uint16_t ahn)
     EXPECT(ended(to_self(end, ahn, 0), 2).status == 0);
     EXPECT(memcmp(end->memory, end->memory + RESULT, 100) == 0);
     receive_one(end);
-    struct tx entry = to_self(end, ahn, 0);
+    struct tx_entry entry = to_self(end, ahn, 0);
     entry.ctrl1 |= 0x30; /* Inline, with an immediate value. */
     entry.immediate_data = 0x12345678;
     entry.length = 32;
@@ -418,7 +384,7 @@ static void try_kinds(struct end *end, uint16_t ahn)
 
 static void try_mistakes(struct end *end, uint16_t ahn)
 {
-    struct tx entry = to_self(end, ahn, 3);
+    struct tx_entry entry = to_self(end, ahn, 3);
     EXPECT(ended(entry, 1).status == 3);
     entry = to_self(end, (uint16_t)(ahn + 1), 0);
     EXPECT(ended(entry, 1).status == 4);
@@ -435,7 +401,7 @@ static void try_mistakes(struct end *end, uint16_t ahn)
 static void try_breaches(struct end *end, uint16_t ahn)
 {
     for (int breach = 0; breach < 4; breach++) {
-        struct tx entry = to_self(end, ahn, 0);
+        struct tx_entry entry = to_self(end, ahn, 0);
         switch (breach) {
         case 0: /* More than the queue has. */
             mapped.sends.count = (uint16_t)(mapped.sends.count + mapped.sends.at.num_entries + 1);
