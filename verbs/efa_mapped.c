@@ -55,6 +55,7 @@ static struct {
     struct list qps, cqs;
     pthread_t thread;
     bool runs, stops;
+    _Atomic uint32_t callers; /* They want the mutex, which the thread would take again at once. */
 } mapped = {.mutex = PTHREAD_MUTEX_INITIALIZER,
             .qps = {&mapped.qps, &mapped.qps},
             .cqs = {&mapped.cqs, &mapped.cqs}};
@@ -363,7 +364,7 @@ static void *serve(void *unused)
         pthread_mutex_unlock(&mapped.mutex);
         if (looks == LOOKS) {
             system_sleep(NAP_NS);
-        } else if (looks > LOOKS_ALONE) {
+        } else if (looks > LOOKS_ALONE || atomic_load(&mapped.callers) != 0) {
             sched_yield();
         }
     }
@@ -387,6 +388,13 @@ static int start(void)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     mapped.runs = reason == 0;
     return reason;
+}
+
+static void enter(void)
+{
+    atomic_fetch_add(&mapped.callers, 1);
+    pthread_mutex_lock(&mapped.mutex);
+    atomic_fetch_sub(&mapped.callers, 1);
 }
 
 /* (mutex) Gives the mutex up, and ends the thread if nothing is mapped. */
@@ -473,7 +481,7 @@ int efa_map_qp(struct verbs_qp *qp, struct efa_wq_attr *sends, struct efa_wq_att
 {
     const struct ibv_qp *ibv = &qp->ex.qp_base;
     int reason = 0;
-    pthread_mutex_lock(&mapped.mutex);
+    enter();
     struct mapped_qp *mine = find_qp(qp);
     if (ibv->qp_type != IBV_QPT_DRIVER || find_cq(cq_of(ibv->send_cq)) == NULL ||
         find_cq(cq_of(ibv->recv_cq)) == NULL) {
@@ -493,7 +501,7 @@ int efa_map_qp(struct verbs_qp *qp, struct efa_wq_attr *sends, struct efa_wq_att
 int efa_map_cq(struct verbs_cq *cq, struct efa_cq_attr *attr)
 {
     int reason = 0;
-    pthread_mutex_lock(&mapped.mutex);
+    enter();
     struct mapped_cq *mine = find_cq(cq);
     if (mine == NULL) {
         mine = calloc(1, sizeof(*mine));
@@ -522,7 +530,7 @@ int efa_map_cq(struct verbs_cq *cq, struct efa_cq_attr *attr)
 
 void efa_unmap_qp(const struct verbs_qp *qp)
 {
-    pthread_mutex_lock(&mapped.mutex);
+    enter();
     struct mapped_qp *mine = find_qp(qp);
     if (mine != NULL) {
         list_remove(&mine->node);
@@ -534,7 +542,7 @@ void efa_unmap_qp(const struct verbs_qp *qp)
 
 void efa_unmap_cq(const struct verbs_cq *cq)
 {
-    pthread_mutex_lock(&mapped.mutex);
+    enter();
     struct mapped_cq *mine = find_cq(cq);
     if (mine != NULL) {
         list_remove(&mine->node);
@@ -546,7 +554,7 @@ void efa_unmap_cq(const struct verbs_cq *cq)
 
 void efa_reset_mapped_qp(const struct verbs_qp *qp)
 {
-    pthread_mutex_lock(&mapped.mutex);
+    enter();
     struct mapped_qp *mine = find_qp(qp);
     if (mine != NULL) {
         mine->sent = mine->received = 0;
@@ -562,4 +570,5 @@ void efa_mapped_in_child(void)
     list_init(&mapped.qps);
     list_init(&mapped.cqs);
     mapped.runs = false;
+    atomic_store(&mapped.callers, 0);
 }
