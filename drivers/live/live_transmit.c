@@ -276,7 +276,7 @@ static uint32_t serve(struct live *live, struct qp *qp)
         if (UNLIKELY(link != NULL && link->kind == LINK_SHARED)) {
             link = live_slot_link(live, link, nic_qp_destination(qp));
         } else if (UNLIKELY(link == NULL)) {
-            link = ring = ring != NULL ? ring : ring_of(live, qp);
+            link = ring = turn == 0 ? ring_of(live, qp) : ring;
         }
         if (UNLIKELY(link != NULL && link->lost)) {
             look_again(live, link);
