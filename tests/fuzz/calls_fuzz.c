@@ -288,8 +288,8 @@ static void modify(uint32_t which, struct input *input)
 {
     struct qp_attributes wanted = attributes_of(which, input);
     const uint8_t choice = take(input);
-    wanted.state = (enum qp_state)(choice % 7);
-    wanted.current_state = (enum qp_state)(choice / 7 % 7);
+    wanted.state = choice % 7;
+    wanted.current_state = choice / 7 % 7;
     wanted.notify_when_drained = choice & 1;
     uint32_t mask = QP_ATTR_STATE;
     if (choice & 128) {
@@ -301,7 +301,7 @@ static void modify(uint32_t which, struct input *input)
         wanted.timeout = take(input);
         wanted.rnr_retry = take(input);
         wanted.min_rnr_timer = take(input);
-        wanted.path_mtu = (enum path_mtu)take(input);
+        wanted.path_mtu = take(input);
     }
     const enum status status = qp_modify(world.ends[which].qp, &wanted, mask, world.now);
     CHECK(status != STATUS_OK || (mask & QP_ATTR_STATE) == 0 ||
