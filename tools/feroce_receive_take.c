@@ -64,20 +64,28 @@ static bool has_come(const struct stream *stream, const struct wishes *wishes, u
     return distance < 1u << 30 && distance % words == 0;
 }
 
+/* Each start of the front end's generator begins at offset 0, where the expected message then lies:
+ * whatever others of that start have come meanwhile to where the one before would go on. */
+static bool find_next(struct stream *stream, const struct wishes *wishes, uint32_t *ahead)
+{
+    uint32_t first_ahead;
+    const bool there = has_come(stream, wishes, stream->offset, ahead);
+    if ((there && *ahead == 0) || stream->offset == 0 ||
+        !has_come(stream, wishes, 0, &first_ahead) || (there && first_ahead != 0)) {
+        return there;
+    }
+    stream->offset = 0;
+    *ahead = first_ahead;
+    return true;
+}
+
 static void take_ring(struct stream *stream, const struct wishes *wishes)
 {
-    for (uint32_t i = 0; !is_enough(stream, wishes); i++) {
-        uint32_t ahead = 0;
+    uint32_t ahead;
+    for (uint32_t i = 0; !is_enough(stream, wishes) && find_next(stream, wishes, &ahead); i++) {
         if (i == TAKEN_MAX) {
             stream->has_more = true;
             return;
-        }
-        if (!has_come(stream, wishes, stream->offset, &ahead)) {
-            /* Each start of the front end's generator begins at offset 0. */
-            if (stream->offset == 0 || !has_come(stream, wishes, 0, &ahead)) {
-                return;
-            }
-            stream->offset = 0;
         }
         stream->overwritten += ahead;
         take_written(stream, wishes, wishes->buf_size);
