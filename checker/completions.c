@@ -159,7 +159,7 @@ static void judge_status(struct checker *checker, struct checked_qp *qp,
     if (completion->status == COMPLETION_SUCCESS) {
         return;
     }
-    qp->failed = qp->type != QP_UD;
+    qp->failed = qp->type != QP_UD && qp->type != QP_SRD;
     if (cause != NULL) {
         tell(checker, CHECKER_REQUEST_FAILED, qp->object.number, posted,
              "a %s (wr_id %#" PRIx64 ") ended with a %s",

@@ -55,7 +55,8 @@ static const char *state_name(enum qp_state state)
 
 static bool is_connected(const struct qp *qp)
 {
-    return qp_type_of(qp) != QP_UD && qp_state_of(qp) >= QP_RTR;
+    const enum qp_type type = qp_type_of(qp);
+    return type != QP_UD && type != QP_SRD && qp_state_of(qp) >= QP_RTR;
 }
 
 static void say_peer(struct text *text, const struct qp *qp)
@@ -136,6 +137,7 @@ static const char *type_word(enum qp_type type)
     static const char *const words[] = {[QP_RC] = "RC",
                                         [QP_UC] = "UC",
                                         [QP_UD] = "UD",
+                                        [QP_SRD] = "SRD",
                                         [QP_XRC_INITIATOR] = "XRC_INI",
                                         [QP_XRC_TARGET] = "XRC_TGT"};
     return words[type];
