@@ -182,6 +182,7 @@ void srd_sender_post(struct srd_sender *sender, struct srd_instance *instance, s
           instance->packets <= SRD_PACKETS && instance->tries <= SRD_RETRY_FOREVER);
     instance->begun = 0;
     instance->taken = 0;
+    instance->refusals = 0;
     instance->posted_at = now;
     list_init(&instance->node);
     list_append(&sender->unsent, &instance->node);

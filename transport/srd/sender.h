@@ -38,10 +38,11 @@ struct srd_instance {
     uint8_t packets;
     uint8_t tries; /* After it found no receive: 0..6, or SRD_RETRY_FOREVER. */
     /* The sender's: */
-    uint8_t begun;  /* Packets that left once. */
-    uint8_t taken;  /* Packets that were taken. */
-    uint8_t status; /* enum srd_status, when it has ended. */
-    uint32_t first; /* PSN; valid while it has PSNs. */
+    uint8_t begun;    /* Packets that left once. */
+    uint8_t taken;    /* Packets that were taken. */
+    uint8_t status;   /* enum srd_status, when it has ended. */
+    uint8_t refusals; /* How often it waited for a receive less than the receiver said. */
+    uint32_t first;   /* PSN; valid while it has PSNs. */
     struct instant posted_at, first_sent, wait_until;
 };
 

@@ -8,6 +8,14 @@
 
 /* -- Answers ------------------------------------------------------------------------------------*/
 
+/* The receiver says how long a message waits that has few tries. One that may try for ever comes
+ * sooner at first: a program that is about to post a receive does so within microseconds. */
+static uint64_t wait_ns(struct srd_instance *instance, uint8_t wait_code)
+{
+    const bool sooner = instance->tries == SRD_RETRY_FOREVER && instance->refusals < wait_code;
+    return (uint64_t)WAIT_NS << (sooner ? instance->refusals++ : wait_code);
+}
+
 /* The instance found no receive: it waits, and goes on with other PSNs. */
 static void on_no_receive(struct srd_sender *sender, struct srd_instance *instance,
                           uint8_t wait_code, struct instant now)
@@ -19,7 +27,7 @@ static void on_no_receive(struct srd_sender *sender, struct srd_instance *instan
     srd_give_psns_up(sender, instance);
     instance->tries = (uint8_t)(instance->tries - (instance->tries != SRD_RETRY_FOREVER));
     instance->begun = 0;
-    instance->wait_until = instant_after(now, (uint64_t)WAIT_NS << wait_code);
+    instance->wait_until = instant_after(now, wait_ns(instance, wait_code));
     list_append(&sender->waiting, &instance->node);
 }
 

@@ -303,6 +303,41 @@ static void test_random_worlds(void **state)
 
 /* -- Times --------------------------------------------------------------------------------------*/
 
+/* How long a message waits for a receive each time, in units of 64 us (L10): as the receiver says,
+ * or less at first, if it may wait for ever. */
+static void expect_waits(uint8_t tries, const uint32_t *waits, uint32_t count)
+{
+    struct bench *bench = malloc(sizeof(*bench));
+    uint32_t waited = 0;
+    bool waits_now = false;
+    start(bench, tries);
+    bench->verdicts[0] = SRD_JUDGED_TAKEN;
+    bench->refusals[0] = (uint8_t)(count + (tries != SRD_RETRY_FOREVER));
+    post(bench, 0, 1, tries);
+    while (!bench->ended[0]) {
+        const struct instant now = bench->now;
+        step(bench);
+        if (!list_empty(&bench->sender.waiting) && !waits_now) {
+            assert_true(waited < count);
+            assert_int_equal(bench->instances[0].wait_until.ns - now.ns, waits[waited] * 64000);
+            waited++;
+        }
+        waits_now = !list_empty(&bench->sender.waiting);
+    }
+    assert_int_equal(waited, count);
+    assert_int_equal(bench->instances[0].status,
+                     tries == SRD_RETRY_FOREVER ? SRD_STATUS_OK : SRD_STATUS_NO_RECEIVE);
+    free(bench);
+}
+
+static void test_waits(void **state)
+{
+    (void)state;
+    static const uint32_t as_told[] = {16, 16, 16}, sooner[] = {1, 2, 4, 8, 16, 16};
+    expect_waits(3, as_told, COUNT_OF(as_told));
+    expect_waits(SRD_RETRY_FOREVER, sooner, COUNT_OF(sooner));
+}
+
 /* HELLO leaves at 0, 5, 15, 35, 75 and 155 ms, then every 100 ms; nobody ever answered: 15. */
 static void test_unreachable(void **state)
 {
@@ -506,7 +541,7 @@ int main(void)
         cmocka_unit_test(test_random_worlds), cmocka_unit_test(test_unreachable),
         cmocka_unit_test(test_give_up),       cmocka_unit_test(test_lost_flow),
         cmocka_unit_test(test_idle),          cmocka_unit_test(test_impossible_answers),
-        cmocka_unit_test(test_withdraw),
+        cmocka_unit_test(test_withdraw),      cmocka_unit_test(test_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
