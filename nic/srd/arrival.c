@@ -196,9 +196,11 @@ static bool on_flow(struct nic *nic, const struct nic_frame *frame, const struct
                            (frame->traffic_class & INET_ECN_MASK) == INET_ECN_MASK, now);
     srd_leave_outdated(peer, now);
     const bool moves = packet->opcode != SRD_PROBE && on_request(peer, packet, move, now);
-    /* A packet that moves is answered when its bytes are there. */
-    peer->receiver.reply.due |= packet->ack_request && !moves;
-    srd_update(peer, now);
+    /* If the packet moves, srd_on_moved does this when its bytes are there. */
+    if (!moves) {
+        peer->receiver.reply.due |= packet->ack_request;
+        srd_update(peer, now);
+    }
     return moves;
 }
 
@@ -226,7 +228,9 @@ static bool on_answer(struct nic *nic, const struct nic_frame *frame,
         nic_count(nic, COUNTER_drop_srd_contradiction);
     }
     srd_touch_peer(peer);
-    srd_update(peer, now);
+    if (!moves) {
+        srd_update(peer, now);
+    }
     return moves;
 }
 

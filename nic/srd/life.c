@@ -79,12 +79,12 @@ static void hand_one_over(struct qp *qp, struct work *work, struct srd_peer *pee
         request->status = SRD_STATUS_LOCAL_BAD_AH;
     }
     request->peer = peer;
-    if (request->status != SRD_STATUS_OK) {
-        srd_complete(request);
-    } else {
+    if (request->status == SRD_STATUS_OK) {
         srd_set_av(peer, work->datagram.av);
-        list_append(&peer->to_cut, &request->to_cut);
+        srd_post(peer, request);
+        return;
     }
+    srd_complete(request);
     if (peer != NULL) {
         srd_update(peer, now);
     }

@@ -218,6 +218,15 @@ void srd_give_up_waiting(struct srd_peer *peer, enum srd_status status, struct i
     }
 }
 
+/* Behind others that wait there is nothing new: the carrier has its turn, or its deadline. */
+void srd_post(struct srd_peer *peer, struct srd_request *request)
+{
+    list_append(&peer->to_cut, &request->to_cut);
+    if (list_empty(&peer->sender.unsent)) {
+        nic_schedule(&peer->qp);
+    }
+}
+
 /* A failed request waits for its other parts, and has no more. */
 void srd_cut(struct srd_peer *peer, struct instant now)
 {

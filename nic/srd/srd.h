@@ -206,7 +206,8 @@ struct srd_shared {
     uint32_t *contact_buckets; /* By GID and slot. */
     uint32_t contact_mask;
     uint32_t contacts_made, contacts_free;
-    uint32_t contact_hand; /* The search for one that may be forgotten goes on here. */
+    uint32_t contact_found; /* The last time; it may be free, or another process's meanwhile. */
+    uint32_t contact_hand;  /* The search for one that may be forgotten goes on here. */
     struct srd_peer *peers;
     struct srd_peer **flow_buckets; /* By the flow of the sender. */
     uint32_t flow_mask;
@@ -304,6 +305,8 @@ static inline bool srd_has_posts(const struct qp *qp)
 {
     return qp->state == QP_RTS && qp->sends.head != qp->sends.tail;
 }
+/* The peer gets a request. */
+void srd_post(struct srd_peer *peer, struct srd_request *request);
 /* Gives the peer's sender a part of the next request, if it has none to send. */
 void srd_cut(struct srd_peer *peer, struct instant now);
 /* The peer says nothing, which ended a part: requests that have waited as long for their turn end
