@@ -168,6 +168,25 @@ static struct srd_target collect(struct srd_peer *peer, struct qp *qp,
     return (struct srd_target){.allowed = SRD_ALLOWED, .qp = qp, .incoming = incoming};
 }
 
+/* Does everything before the message have a verdict? */
+static bool is_oldest(const struct srd_peer *peer, const struct srd_packet *packet)
+{
+    return peer->receiver.window.taken_before - (packet->psn - packet->index) <= packet->last;
+}
+
+/* Is there a place for the message? The last one, of all and of those of an address, is for the
+ * oldest message of a flow, and for one of a single packet, which leaves it at once. Otherwise
+ * messages could hold all places for ever: an answer describes the window up to its third record,
+ * and what they miss behind it does not come again before the oldest message is there. */
+static bool has_place(const struct srd_peer *peer, const struct srd_packet *packet)
+{
+    const struct nic *nic = peer->qp.nic;
+    const struct list *places = &nic->srd->incoming_free;
+    const bool spares = packet->last != 0 && !is_oldest(peer, packet);
+    const bool free = spares ? places->next != places->previous : !list_empty(places);
+    return free && srd_may_hold(peer->guest->incoming + spares, nic->limits.srd.assemblies);
+}
+
 static struct srd_target judge_collected(struct srd_peer *peer, struct qp *qp,
                                          const struct srd_packet *packet)
 {
@@ -182,8 +201,7 @@ static struct srd_target judge_collected(struct srd_peer *peer, struct qp *qp,
     if (packet->opcode == SRD_SEND && packet->message_bytes > receive->bytes) {
         return refuse(SRD_STATUS_BAD_LENGTH);
     }
-    if (list_empty(&qp->nic->srd->incoming_free) ||
-        !srd_may_hold(peer->guest->incoming, qp->nic->limits.srd.assemblies)) {
+    if (!has_place(peer, packet)) {
         return (struct srd_target){.allowed = SRD_NOT_JUDGED};
     }
     return collect(peer, qp, packet);
