@@ -3,8 +3,8 @@
  * srd_strangers_test - packets that are said again, and floods of forged ones.
  *
  * Goal    What two processes said to each other, and somebody recorded, is delivered to nobody when
- *         it comes again, however late, and changes no byte (SRD-44). A million packets of strangers
- *         cost no memory, are answered with fewer bytes than they have, and take nothing from a
+ *         it comes again, however late, and changes no byte (SRD-44). A million packets of
+ *         strangers cost no memory, are answered with fewer bytes than they have, and take nothing from a
  *         transfer that goes on (SRD-45).
  * Method  Virtual time. The seed draws what is recorded, the order in which it comes again, and
  *         what strangers say. The processor's time, of which a flood takes some, is not modelled.
@@ -346,8 +346,8 @@ static void check_flood(const struct flood *flood)
     }
 }
 
-/* How many messages went in 10 s. The flood begins when the two know each other: a newcomer may have
- * to greet for long (SECURITY.md). */
+/* How many messages went in 10 s. The flood begins when the two know each other: a newcomer may
+ * have to greet for long (SECURITY.md). */
 static uint32_t transfer(uint64_t seed, bool flooded)
 {
     struct flood *flood = calloc(1, sizeof(*flood));

@@ -285,7 +285,7 @@ static void no_receive(uint64_t seed)
 
 /* -- First contact (SRD-42) ---------------------------------------------------------------------*/
 
-/* Eight short messages at once: how long each of them takes, in ways from one process to the other. */
+/* Eight short messages at once: how long each takes, in ways from one process to the other. */
 static void expect_ways(struct rows *rows, uint32_t first, uint32_t ways)
 {
     receive(rows, 8);

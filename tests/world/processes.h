@@ -3,7 +3,8 @@
  * processes - processes that talk by SRD, each with a NIC of its own, in virtual time.
  *
  * Purpose    What the tests of SRD's rows share: any number of NICs with one queue pair and some
- *            memory each, and address handles for each other, on a link (tests/world/link.h), that may die and come back.
+ *            memory each, and address handles for each other, on a link (tests/world/link.h).
+ *            They may die and come back.
  * Inputs     processes_make with settings; processes_send, processes_receive; whatever the test
  *            does to `link`, and datagrams that it gives a process by itself (processes_hear).
  * Outputs    `completed` is called for each completion, and may post; `leaves` for each packet.
