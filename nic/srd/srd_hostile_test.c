@@ -166,9 +166,9 @@ static void test_assemblies(void **state)
     crowd_end(crowd);
 }
 
-/* A process has begun more messages than its address has places for. The oldest one of its flow gets
- * the last place, which no other message of several packets gets: answers describe but a part of the
- * window from there on, so that what is missing behind it may not be known to be lost. */
+/* A process has begun more messages than its address has places for. The oldest one of its flow
+ * gets the last place, which no other message of several packets gets: answers describe but a part
+ * of the window from there on, so that losses behind it may not be known. */
 static void test_oldest_message(void **state)
 {
     (void)state;

@@ -2,8 +2,8 @@
  *
  * srd_restarts_test - a process that dies and comes back again and again, while others send to it.
  *
- * Goal    Each request ends within 5 s, once: it succeeded, or was aborted, or is unknown. A success
- *         was delivered. A message that was denied is not delivered before it was posted again.
+ * Goal    Each request ends within 5 s, once: it succeeded, or was aborted, or is unknown. A
+ *         success was delivered. A message that was denied comes only after it was posted again.
  *         None is delivered twice, to whichever life of the target (SRD-43).
  * Method  For a minute of virtual time the target dies every 100 ms; its next life posts receives
  *         up to 10 ms after it came. Four processes send to it over a network with losses, copies

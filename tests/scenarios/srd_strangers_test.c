@@ -4,8 +4,8 @@
  *
  * Goal    What two processes said to each other, and somebody recorded, is delivered to nobody when
  *         it comes again, however late, and changes no byte (SRD-44). A million packets of
- *         strangers cost no memory, are answered with fewer bytes than they have, and take nothing from a
- *         transfer that goes on (SRD-45).
+ *         strangers cost no memory, are answered with fewer bytes than they have, and take nothing
+ *         from a transfer that goes on (SRD-45).
  * Method  Virtual time. The seed draws what is recorded, the order in which it comes again, and
  *         what strangers say. The processor's time, of which a flood takes some, is not modelled.
  */
@@ -47,7 +47,7 @@ struct record {
     struct packet packets[PACKETS];
     uint32_t count;
     bool recording;
-    uint32_t completed[2]; /* Of requests; of receives. */
+    uint32_t completed[2]; /* Requests; receives. */
     uint64_t said_bytes, left_bytes;
     uint32_t left[OPCODES];
 };
