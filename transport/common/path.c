@@ -204,16 +204,15 @@ static void pay(struct path *path, uint32_t bytes, struct instant now)
 static void record(struct path *path, uint32_t bytes, struct instant now)
 {
     struct path_record *newest = record_at(path, path->record_next - 1);
-    if (path->record_count == 0 ||
-        now.ns - newest->sent_at.ns > path->rtt.smoothed_ns / record_parts(path)) {
+    const uint64_t most = smaller(path->rtt.smoothed_ns / record_parts(path), UINT32_MAX);
+    if (path->record_count == 0 || now.ns - newest->sent_at.ns > most) {
         newest = record_at(path, path->record_next++);
-        *newest = (struct path_record){.sent_at = now, .first = path->next};
+        *newest = (struct path_record){
+            .sent_at = now, .bytes_before = path->sent_bytes - bytes, .first = path->next};
         path->record_count += path->record_count <= path->record_mask ? 1 : 0;
     }
-    newest->sent_end = now;
-    newest->bytes += bytes;
+    newest->span_ns = (uint32_t)(now.ns - newest->sent_at.ns);
     newest->packets++;
-    newest->bytes_end = path->sent_bytes;
     while (psn_count(record_at(path, path->record_next - path->record_count)->first, path->next) >
                RECORDS_REACH &&
            path->record_count > 1) {
@@ -230,7 +229,6 @@ static void path_check(const struct path *path)
     if (path->record_count != 0) {
         const struct path_record *newest = record_at(path, path->record_next - 1);
         CHECK(psn_equal(psn_after(newest->first, newest->packets), path->next));
-        CHECK(newest->bytes_end == path->sent_bytes);
     }
 }
 
@@ -267,16 +265,26 @@ bool path_wants_answer(const struct path *path)
 /* When a TSN of this record left. */
 static struct instant sent_time(const struct path_record *record, struct psn tsn)
 {
-    const uint64_t all_ns = record->sent_end.ns - record->sent_at.ns;
     const uint64_t gaps = larger(record->packets - 1, 1);
-    return instant_after(record->sent_at, all_ns * psn_count(record->first, tsn) / gaps);
+    return instant_after(record->sent_at,
+                         (uint64_t)record->span_ns * psn_count(record->first, tsn) / gaps);
 }
 
-/* Bytes that had been sent with a TSN of this record. */
-static uint32_t bytes_up_to(const struct path_record *record, struct psn tsn)
+static bool is_newest(const struct path *path, const struct path_record *record)
 {
+    return record == record_at(path, path->record_next - 1);
+}
+
+/* Bytes that had been sent with a TSN of this record: up to its last packet, those that had been
+ * sent before the next record. */
+static uint32_t bytes_up_to(const struct path *path, const struct path_record *record,
+                            struct psn tsn)
+{
+    const uint32_t place = (uint32_t)(record - path->records);
+    const uint32_t end =
+        is_newest(path, record) ? path->sent_bytes : record_at(path, place + 1)->bytes_before;
     const uint64_t after = record->packets - 1 - psn_count(record->first, tsn);
-    return record->bytes_end - (uint32_t)(record->bytes * after / record->packets);
+    return end - (uint32_t)((end - record->bytes_before) * after / record->packets);
 }
 
 /* A TSN that is newer than all that arrived before: its record, or NULL and why not. */
@@ -317,7 +325,7 @@ static void answered(struct path *path, struct instant now)
 static void learn(struct path *path, const struct path_record *found, struct psn tsn,
                   uint64_t sample_ns, struct instant now)
 {
-    const uint32_t up_to = bytes_up_to(found, tsn);
+    const uint32_t up_to = bytes_up_to(path, found, tsn);
     /* Bytes that were in flight when the path was left are settled. */
     const uint32_t ahead = up_to - path->settled_bytes;
     const uint32_t gone = ahead > UINT32_MAX / 2 ? 0 : ahead;
@@ -465,7 +473,11 @@ static uint32_t window_room(const struct path *path)
 
 static bool leaves_now(const struct path *path, struct instant now)
 {
-    return path->record_count != 0 && record_at(path, path->record_next - 1)->sent_end.ns == now.ns;
+    if (path->record_count == 0) {
+        return false;
+    }
+    const struct path_record *newest = record_at(path, path->record_next - 1);
+    return newest->sent_at.ns + newest->span_ns == now.ns;
 }
 
 uint32_t path_room(const struct path *path, struct instant now)

@@ -39,13 +39,13 @@
 
 /* TSNs that left at about one time. Between the first and the last, times are interpolated. */
 struct path_record {
-    struct instant sent_at;  /* The first one, and ... */
-    struct instant sent_end; /* ... the last one. */
-    uint32_t bytes_end;      /* All that the path had sent with its last packet, modulo 2^32. */
-    uint32_t bytes;
+    struct instant sent_at; /* The first one, and ... */
+    uint32_t span_ns;       /* ... how long after it the last one. */
+    uint32_t bytes_before;  /* All that the path had sent before them, modulo 2^32. */
     struct psn first;
     uint32_t packets;
 };
+_Static_assert(sizeof(struct path_record) == 24, "a path has many");
 
 struct path_policy {
     struct rtt_policy rtt;
