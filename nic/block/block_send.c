@@ -301,8 +301,8 @@ bool block_send_next(struct qp *qp, struct instant now, struct nic_departure *de
     count(qp, &out);
     block_seal(qp, &packet, departure);
     const struct paths *paths = &requester_of(qp)->paths;
-    departure->route =
-        block_route_of(qp, out.path, paths->count, out.own_route ? 0 : paths->path[out.path].turns);
+    departure->route = block_route_of(qp, out.path, paths->count,
+                                      out.own_route ? 0 : paths_at(paths, out.path)->turns);
     INVARIANTS(CHECK(departure->payload_bytes == (out.opcode == BLOCK_READ ? 0 : out.bytes)));
     departure->psn = out.number; /* For block_send_on_gather_failed. */
     return true;
@@ -472,7 +472,7 @@ void block_send_report(const struct qp *qp, struct qp_report *report)
     uint64_t least_ns = UINT64_MAX;
     report->paths = 0;
     for (uint32_t i = 0; i < paths->count; i++) {
-        const struct path *path = &paths->path[i];
+        const struct path *path = paths_at(paths, i);
         if (path->rtt.smoothed_ns != 0 && path->rtt.smoothed_ns < least_ns) {
             least_ns = path->rtt.smoothed_ns;
         }

@@ -55,53 +55,25 @@ static void depart(struct block_requester *requester, struct block_outgoing *out
     }
 }
 
-static bool next_probe(struct block_requester *requester, struct instant now,
-                       struct block_outgoing *out)
+static bool next_probe(struct block_requester *requester, const struct send_queue *queue,
+                       struct instant now, struct block_outgoing *out)
 {
-    if (requester->probes == 0) {
+    const bool in_use = requester->oldest != requester->next || queue->next != queue->tail;
+    struct paths_probe probe;
+    if (LIKELY((requester->paths.probes | requester->paths.away) == 0) ||
+        !paths_next_probe(&requester->paths, in_use, now, &probe)) {
         return false;
     }
-    const uint8_t path = (uint8_t)__builtin_ctz(requester->probes);
-    requester->probes &= (uint16_t) ~(1u << path);
-    /* The probe's answer could not be told from the home probe's. */
-    requester->own_route = PATH_NONE;
     *out = (struct block_outgoing){
         .opcode = BLOCK_PROBE,
-        .path = path,
-        .round = requester->paths.path[path].turns,
+        .path = probe.path,
+        .round = probe.round,
+        .own_route = probe.own_route,
         .number = requester->next - 1,
         .ack_request = true,
     };
     depart(requester, out, now);
     return true;
-}
-
-/* A path that works by another route than its own asks now and then whether that one does, too: but
- * not while it is idle. */
-static bool probe_own_route(struct block_requester *requester, const struct send_queue *queue,
-                            struct instant now, struct block_outgoing *out)
-{
-    if (LIKELY(requester->away == 0) ||
-        (requester->oldest == requester->next && queue->next == queue->tail)) {
-        return false;
-    }
-    for (uint8_t path = 0; path < requester->paths.count; path++) {
-        struct path *away = block_path_of(requester, path);
-        if (away->turns == 0) {
-            requester->away &= (uint16_t) ~(1u << path);
-        } else if (path_own_route_due(away, now)) {
-            path_own_route_tried(away, now);
-            requester->own_route = path;
-            *out = (struct block_outgoing){.opcode = BLOCK_PROBE,
-                                           .path = path,
-                                           .own_route = true,
-                                           .number = requester->next - 1,
-                                           .ack_request = true};
-            depart(requester, out, now);
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Positions that the next request of a block of a READ asks for. */
@@ -334,7 +306,7 @@ static void send_new(struct block_requester *requester, const struct send_queue 
     block->newest = out->tsn;
     block->echoed = false;
     if (out->last && next_on_wire(queue) == NULL && block_was_lossy(requester, out->path, now)) {
-        requester->probes |= (uint16_t)(1u << out->path);
+        paths_want_probe(&requester->paths, out->path);
     }
 }
 
@@ -469,7 +441,7 @@ static bool next_packet(struct block_requester *requester, struct send_queue *qu
         }
         resume(requester, now);
     }
-    return next_probe(requester, now, out) || probe_own_route(requester, queue, now, out) ||
+    return next_probe(requester, queue, now, out) ||
            (has_resent(requester, queue, now) &&
             (continue_base(requester, queue, draining, now, out) ||
              next_resent(requester, queue, now, out))) ||
@@ -498,6 +470,6 @@ bool block_requester_ready(const struct block_requester *requester, const struct
         break;
     case BLOCK_REQUESTER_REFUSED: break;
     }
-    return requester->probes != 0 || requester->resend_left != 0 ||
+    return requester->paths.probes != 0 || requester->resend_left != 0 ||
            block_next_missing(requester, requester->oldest) != requester->next;
 }

@@ -107,9 +107,6 @@ struct block_requester {
     /* The path of the newest packet: a block that is half sent there goes on first. */
     uint8_t current;
     uint16_t open;            /* One bit for each path: a block is half sent there, open_block. */
-    uint16_t probes;          /* One bit for each path: a probe is due; ... */
-    uint16_t away;            /* ... it may have left its own route. */
-    uint8_t own_route;        /* The only path whose own route is being probed; PATH_NONE: none. */
     struct psn answer;        /* The newest one's count. */
     struct instant retry_at;  /* INSTANT_NEVER: nothing is under way. */
     struct instant resume_at; /* Valid while pausing. */

@@ -57,7 +57,7 @@ static inline bool block_has_data(const struct block_sending *block)
 
 static inline struct path *block_path_of(const struct block_requester *requester, uint8_t path)
 {
-    return &requester->paths.path[path];
+    return paths_at(&requester->paths, path);
 }
 
 static inline void block_note_missing(struct block_requester *requester, uint32_t bn)

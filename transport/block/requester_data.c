@@ -37,7 +37,7 @@ static struct block_progress bad(struct block_requester *requester, const struct
 /* How long later data may overtake others. */
 static uint64_t reordering_ns(const struct block_requester *requester)
 {
-    const uint64_t quarter = rtt_least_ns(&requester->paths.path[0].rtt) / 4;
+    const uint64_t quarter = rtt_least_ns(&paths_at(&requester->paths, 0)->rtt) / 4;
     const uint64_t least = requester->policy->reordering_least_ns;
     return quarter > least ? quarter : least;
 }

@@ -32,7 +32,7 @@ void block_settle(struct block_requester *requester)
 static void note_arrived(struct block_requester *requester, const struct block_sending *block,
                          struct instant now)
 {
-    struct path *path = &requester->paths.path[block->path];
+    struct path *path = paths_at(&requester->paths, block->path);
     if (block->round == 0 &&
         (!path->arrived_known || psn_distance(path->arrived, block->newest) > 0)) {
         (void)path_on_arrived(path, block->newest, now);
@@ -143,7 +143,7 @@ static bool apply_echo(struct block_requester *requester, const struct block_ans
     if (answer->echo_void) {
         return true;
     }
-    struct path *path = &requester->paths.path[answer->echo_path];
+    struct path *path = paths_at(&requester->paths, answer->echo_path);
     const uint64_t here = instant_before(now, came) ? 0 : now.ns - came.ns;
     const uint64_t held = answer->echo_delay_ns + here;
     const struct path_echo_report echo = {
@@ -330,14 +330,11 @@ static struct block_progress apply_status(struct block_requester *requester,
     return block_end_request(requester, queue, requester->base, status_of(answer->status), now);
 }
 
-/* No probe has left since the one by a path's own route. If this answers one from before, and that
- * route is dead, the path will leave it again. */
 static void note_own_route(struct block_requester *requester, const struct block_answer *answer,
                            struct instant now)
 {
-    if (UNLIKELY(answer->answers_probe) && requester->own_route != PATH_NONE) {
-        path_own_route_answers(block_path_of(requester, requester->own_route), now);
-        requester->own_route = PATH_NONE;
+    if (UNLIKELY(answer->answers_probe)) {
+        paths_on_probe_answered(&requester->paths, now);
     }
 }
 

@@ -34,7 +34,7 @@ uint32_t block_next_missing(const struct block_requester *requester, uint32_t fr
 
 uint64_t block_data_patience_ns(const struct block_requester *requester)
 {
-    return rtt_pto_ns(&requester->paths.path[0].rtt, &requester->policy->rtt,
+    return rtt_pto_ns(&paths_at(&requester->paths, 0)->rtt, &requester->policy->rtt,
                       requester->read_silences);
 }
 
@@ -51,7 +51,7 @@ static struct instant loss_at(const struct block_requester *requester,
     if (!block->echoed) {
         return INSTANT_NEVER;
     }
-    const struct path *path = &requester->paths.path[block->path];
+    const struct path *path = paths_at(&requester->paths, block->path);
     const bool newest_came = psn_equal(path->arrived, block->newest);
     /* The newest packet itself came, but was not kept: the packet before it decides. */
     const struct instant at =
@@ -122,7 +122,7 @@ static void note_loss(struct block_requester *requester, const struct block_send
                       uint32_t bytes, struct instant now)
 {
     requester->lost_at[block->path] = now;
-    path_on_lost(&requester->paths.path[block->path], bytes, now);
+    path_on_lost(paths_at(&requester->paths, block->path), bytes, now);
 }
 
 /* From now on READs ask for half as much. */
@@ -240,7 +240,7 @@ void block_resend_reported(struct block_requester *requester, uint32_t bn,
                            const struct block_record *record, struct instant now)
 {
     struct block_sending *block = block_at(requester, bn);
-    const struct path *path = &requester->paths.path[block->path];
+    const struct path *path = paths_at(&requester->paths, block->path);
     /* A path that was left may never echo anything again. */
     block->echoed =
         path->suspect || (path->arrived_known && psn_distance(block->newest, path->arrived) >= 0);

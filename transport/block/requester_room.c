@@ -25,7 +25,7 @@ static uint32_t block_flight(const struct block_requester *requester)
 {
     uint32_t flight = 0;
     for (uint32_t i = 0; i < requester->paths.count; i++) {
-        flight += path_flight(&requester->paths.path[i]);
+        flight += path_flight(paths_at(&requester->paths, i));
     }
     return flight;
 }
@@ -109,7 +109,7 @@ void block_note_distance(struct block_requester *requester)
 {
     uint32_t least_ns = UINT32_MAX;
     for (uint32_t i = 0; i < requester->paths.count; i++) {
-        const uint32_t path_ns = rtt_least_ns(&requester->paths.path[i].rtt);
+        const uint32_t path_ns = rtt_least_ns(&paths_at(&requester->paths, i)->rtt);
         least_ns = path_ns != 0 && path_ns < least_ns ? path_ns : least_ns;
     }
     requester->far = least_ns != UINT32_MAX && least_ns >= BLOCK_FAR_NS;

@@ -653,7 +653,7 @@ static uint32_t under_way(uint64_t trip_ns)
     post(bench, WORK_WRITE, 8 * MTU, 0);
     post(bench, WORK_WRITE, 2000 * MTU, 0);
     pull_all(bench);
-    assert_int_equal(path_flight(bench->requester->paths.path), 100 * (MTU + 64));
+    assert_int_equal(path_flight(paths_at(&bench->requester->paths, 0)), 100 * (MTU + 64));
     bench->now.ns += trip_ns;
     assert_int_equal(
         told(bench,
@@ -661,7 +661,7 @@ static uint32_t under_way(uint64_t trip_ns)
             .verdict,
         BLOCK_PROGRESS);
     pull_all(bench);
-    const uint32_t packets = path_flight(bench->requester->paths.path) / (MTU + 64);
+    const uint32_t packets = path_flight(paths_at(&bench->requester->paths, 0)) / (MTU + 64);
     end(bench);
     return packets;
 }
@@ -724,7 +724,7 @@ static void test_answers_that_lay_here(void **state)
     struct bench *bench = simple();
     post(bench, WORK_WRITE, 1, 0);
     assert_int_equal(pull_all(bench), 1);
-    struct path *path = &bench->requester->paths.path[0];
+    struct path *path = paths_at(&bench->requester->paths, 0);
     const struct block_packet packet = {
         .opcode = BLOCK_ANSWER,
         .answer = {.base = FIRST_BN + 1,
@@ -959,7 +959,7 @@ static void test_unequal_paths(void **state)
 /* Nothing is heard until the path has left its own route twice; then all requests complete. */
 static void leave_the_own_way(struct bench *bench)
 {
-    struct path *path = &bench->requester->paths.path[0];
+    struct path *path = paths_at(&bench->requester->paths, 0);
     while (path->turns != 2) {
         bench->now = block_requester_deadline(bench->requester);
         assert_false(block_requester_on_time(bench->requester, bench->now));
@@ -1007,7 +1007,7 @@ static uint32_t turns_after(struct bench *bench, bool answers_probe)
                                         .answers_probe = answers_probe,
                                         .echo_void = true};
     assert_true(told(bench, &answer).verdict != BLOCK_IMPOSSIBLE);
-    return bench->requester->paths.path[0].turns;
+    return paths_at(&bench->requester->paths, 0)->turns;
 }
 
 /* EXA-100: a path that left its own route, which may have been dead or the peer's that only paused,
@@ -1044,7 +1044,7 @@ static void test_a_path_stays_away(void **state)
         assert_true(pull(bench) && bench->out.opcode == BLOCK_WRITE);
         bench->now.ns -= wait - 1;
     }
-    bench->requester->probes = 1;
+    bench->requester->paths.probes = 1;
     assert_true(pull(bench) && bench->out.opcode == BLOCK_PROBE && !bench->out.own_route);
     assert_int_equal(bench->out.round, 2);
     assert_int_equal(turns_after(bench, true), 2);
@@ -1745,7 +1745,7 @@ static void test_forgotten_behind_a_dead_path(void **state)
     assert_int_equal(told(bench, &part).verdict, BLOCK_PROGRESS);
     part.record_count = 1;
     assert_int_equal(told(bench, &part).verdict, BLOCK_PROGRESS);
-    struct path *dead = &bench->requester->paths.path[1];
+    struct path *dead = paths_at(&bench->requester->paths, 1);
     dead->suspect = true;
     dead->timeout_at = INSTANT_NEVER;
     const struct block_answer forgotten = {
@@ -1778,7 +1778,7 @@ static void test_half_sent_on_a_dead_path(void **state)
     post(bench, WORK_READ, 64 * MTU, 0);
     pull_all(bench);
     assert_int_equal(bench->requester->open, 3);
-    struct path *dead = &bench->requester->paths.path[0];
+    struct path *dead = paths_at(&bench->requester->paths, 0);
     dead->suspect = true;
     dead->settled_bytes = dead->sent_bytes;
     dead->timeout_at = INSTANT_NEVER;
@@ -1788,7 +1788,7 @@ static void test_half_sent_on_a_dead_path(void **state)
         while (!goes_on && pull(bench)) {
             goes_on = bench->out.opcode == BLOCK_WRITE && bench->out.path == 1;
         }
-        const struct path *path = &bench->requester->paths.path[1];
+        const struct path *path = paths_at(&bench->requester->paths, 1);
         const struct block_answer echo = {.base = FIRST_BN,
                                           .limit_void = true,
                                           .echo_path = 1,
@@ -1802,7 +1802,7 @@ static void test_half_sent_on_a_dead_path(void **state)
 /* The path is left, and all that is out there is lost. */
 static void leave(struct bench *bench, uint32_t path)
 {
-    struct path *dead = &bench->requester->paths.path[path];
+    struct path *dead = paths_at(&bench->requester->paths, path);
     dead->suspect = true;
     dead->settled_bytes = dead->sent_bytes;
     dead->timeout_at = INSTANT_NEVER;
@@ -1929,7 +1929,7 @@ static void test_the_nearest_path_says_how_far_the_peer_is(void **state)
         bench->config.trip_ns = 0;
         start(bench);
         for (uint32_t path = 0; path < 2; path++) {
-            rtt_sample(&bench->requester->paths.path[path].rtt, &bench->policy.rtt,
+            rtt_sample(&paths_at(&bench->requester->paths, path)->rtt, &bench->policy.rtt,
                        cases[i].trips_ns[path], bench->now);
         }
         block_note_distance(bench->requester);
@@ -1986,7 +1986,8 @@ static void test_late_data_have_a_quarter_of_a_round_trip(void **state)
     bench->config.trip_ns = 0;
     start(bench);
     const uint64_t trip_ns = 8 * bench->policy.reordering_least_ns;
-    rtt_sample(&bench->requester->paths.path[0].rtt, &bench->policy.rtt, trip_ns, bench->now);
+    rtt_sample(&paths_at(&bench->requester->paths, 0)->rtt, &bench->policy.rtt, trip_ns,
+               bench->now);
     post(bench, WORK_READ, 3 * MTU, 0);
     assert_int_equal(pull_all(bench), 1);
     take_packet(bench, 1);
@@ -2003,7 +2004,7 @@ static void test_probes_become_rare(void **state)
     struct bench *bench = simple();
     post(bench, WORK_WRITE, 1, 0);
     assert_int_equal(pull_all(bench), 1);
-    const struct rtt *rtt = &bench->requester->paths.path[0].rtt;
+    const struct rtt *rtt = &paths_at(&bench->requester->paths, 0)->rtt;
     for (uint32_t silences = 1; silences < 9; silences++) {
         bench->now = bench->requester->probe_at;
         (void)!block_requester_on_time(bench->requester, bench->now);

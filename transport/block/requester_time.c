@@ -41,7 +41,7 @@ static void init_paths(struct block_requester *requester,
             path[i].rtt.least_ns[quarter] = UINT32_MAX;
         }
     }
-    paths_init(&requester->paths, path, config->path_count);
+    paths_init(&requester->paths, path, path + 1, config->path_count);
 }
 
 struct block_requester *block_requester_init(void *memory, uint32_t blocks,
@@ -75,7 +75,6 @@ struct block_requester *block_requester_init(void *memory, uint32_t blocks,
         .rnr_left = config->rnr_limit,
         .timeout_code = config->timeout_code,
         .retry_at = INSTANT_NEVER,
-        .own_route = PATH_NONE,
         .resume_at = INSTANT_NEVER,
         .probe_at = INSTANT_NEVER,
         .wake_at = INSTANT_NEVER,
@@ -96,7 +95,7 @@ void block_stop(struct block_requester *requester)
     requester->resume_at = INSTANT_NEVER;
     requester->probe_at = INSTANT_NEVER;
     requester->wake_at = INSTANT_NEVER;
-    requester->probes = 0;
+    requester->paths.probes = 0;
     requester->resend_left = 0;
 }
 
@@ -110,8 +109,8 @@ static void arm_retry(struct block_requester *requester, struct instant now)
 void block_arm_probe(struct block_requester *requester, struct instant now)
 {
     requester->probe_at =
-        instant_after(now, 2 * rtt_pto_ns(&requester->paths.path[0].rtt, &requester->policy->rtt,
-                                          requester->silences));
+        instant_after(now, 2 * rtt_pto_ns(&paths_at(&requester->paths, 0)->rtt,
+                                          &requester->policy->rtt, requester->silences));
 }
 
 void block_note_progress(struct block_requester *requester, struct instant now)
@@ -142,29 +141,15 @@ struct instant block_requester_deadline(const struct block_requester *requester)
                    earlier(requester->wake_at, paths_deadline(&requester->paths)));
 }
 
-/* A path that is probed or left. */
-static void look_at_paths(struct block_requester *requester, struct instant now)
-{
-    /* Each path has at most one event of each kind at a time. */
-    for (uint32_t i = 0; i < 2 * BLOCK_PATHS_MAX; i++) {
-        const struct paths_event event = paths_on_time(&requester->paths, now);
-        switch (event.event) {
-        case PATH_QUIET: return;
-        case PATH_PROBE:
-            requester->probes |= (uint16_t)(1u << event.path);
-            requester->away |= (uint16_t)(1u << event.path);
-            break;
-        case PATH_LEFT: block_resend_path_left(requester, event.path); break;
-        }
-    }
-}
-
 bool block_requester_on_time(struct block_requester *requester, struct instant now)
 {
     if (requester->mode == BLOCK_REQUESTER_STOPPED || requester->mode == BLOCK_REQUESTER_PAUSING) {
         return false;
     }
-    look_at_paths(requester, now);
+    uint8_t left;
+    while ((left = paths_on_time(&requester->paths, now)) != PATH_NONE) {
+        block_resend_path_left(requester, left);
+    }
     if (instant_reached(now, requester->wake_at)) {
         requester->wake_at = INSTANT_NEVER;
     }
@@ -177,7 +162,7 @@ bool block_requester_on_time(struct block_requester *requester, struct instant n
             }
             /* Others in turn: only a path that is silent while they are not is left. */
             const uint32_t path = block_at(requester, requester->base)->path + requester->silences;
-            requester->probes |= (uint16_t)(1u << path % requester->paths.count);
+            paths_want_probe(&requester->paths, (uint8_t)(path % requester->paths.count));
             block_arm_probe(requester, now);
         }
     }

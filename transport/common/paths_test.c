@@ -50,7 +50,7 @@ static void start(struct bench *bench)
                   at(0));
         bench->trip[n] = (n + 1) * MS;
     }
-    paths_init(&bench->paths, bench->path, PATHS);
+    paths_init(&bench->paths, bench->path, bench->path + 1, PATHS);
 }
 
 static void send(struct bench *bench, uint8_t path, uint64_t now)
@@ -80,17 +80,15 @@ static void hear(struct bench *bench, uint64_t now)
 static void tick(struct bench *bench, uint64_t now)
 {
     hear(bench, now);
-    for (;;) {
-        const struct paths_event due = paths_on_time(&bench->paths, at(now));
-        if (due.event == PATH_QUIET) {
-            break;
-        }
-        if (due.event == PATH_LEFT) {
-            bench->left[due.path]++;
-            continue;
-        }
+    uint8_t left;
+    while ((left = paths_on_time(&bench->paths, at(now))) != PATH_NONE) {
+        bench->left[left]++;
+    }
+    struct paths_probe probe;
+    while (paths_next_probe(&bench->paths, false, at(now), &probe)) {
+        assert_false(probe.own_route);
         bench->probes++;
-        send(bench, due.path, now);
+        send(bench, probe.path, now);
     }
     assert_true(paths_deadline(&bench->paths).ns > now);
 }
@@ -197,7 +195,7 @@ static void test_only_paths_of_the_group(void **state)
     (void)state;
     static struct bench bench;
     start(&bench);
-    paths_init(&bench.paths, bench.path, 1);
+    paths_init(&bench.paths, bench.path, bench.path + 1, 1);
     for (uint64_t now = 0; now < 400 * MS; now += MS) {
         tick(&bench, now);
         send(&bench, 1, now);
