@@ -18,20 +18,13 @@ struct peer_trips {
     uint8_t samples;
 };
 
-/* A challenge that came and is to be responded to, by the route that it came. */
-struct peer_response {
-    uint64_t number;
-    bool due;
-};
-
 struct nic_peer {
     struct peer_trips trips;
     bool answers;                /* It answers probes at the address vector's own address. */
     bool spoken;                 /* It has welcomed a HELLO. */
     struct instant silent_until; /* It did not answer a HELLO: no other one leaves before. */
     struct nic_routes routes;
-    struct peer_response responses[NIC_ROUTE_GIDS_MAX + 1]; /* By the route's pair of addresses. */
-    uint8_t responses_due;
+    struct nic_responses responses;
 };
 
 #endif

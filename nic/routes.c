@@ -288,6 +288,36 @@ uint8_t nic_routes_back(const struct nic_routes *routes, const struct nic_av *av
     return 0;
 }
 
+void nic_routes_owe(const struct nic_routes *routes, struct nic_responses *responses,
+                    const struct nic_av *av, const struct gid *source,
+                    const struct gid *destination, uint64_t number)
+{
+    const uint8_t route = nic_routes_back(routes, av, source, destination);
+    responses->numbers[route] = number;
+    responses->due |= (uint8_t)(1u << route);
+}
+
+struct nic_route_challenge nic_responses_next(struct nic_responses *responses)
+{
+    CHECK(responses->due != 0);
+    const uint8_t route = (uint8_t)__builtin_ctz(responses->due);
+    responses->due &= (uint8_t)(responses->due - 1);
+    return (struct nic_route_challenge){.number = responses->numbers[route], .route = route};
+}
+
+void nic_routes_check(const struct nic_routes *routes, const struct nic_responses *responses)
+{
+    uint32_t unproven = 0;
+    CHECK(responses->due >> COUNT_OF(responses->numbers) == 0);
+    CHECK(routes->own_count <= NIC_ROUTE_GIDS_MAX && routes->peer_count <= NIC_ROUTE_GIDS_MAX);
+    CHECK(routes->taught <= NIC_ROUTES_TAUGHT_MAX);
+    for (uint32_t i = 0; i < routes->peer_count; i++) {
+        unproven += !routes->proofs[i].given;
+        CHECK(!routes->proofs[i].given || routes->proofs[i].once);
+    }
+    CHECK(unproven == routes->unproven);
+}
+
 bool nic_routes_connect(const struct nic_routes *routes, const struct nic_av *av,
                         const struct gid *source, const struct gid *destination)
 {

@@ -112,6 +112,19 @@ MUST_USE bool nic_routes_challenge(struct nic_routes *routes, struct instant now
                                    struct nic_route_challenge *challenge);
 /* False: no such challenge is out. */
 MUST_USE bool nic_routes_on_response(struct nic_routes *routes, uint64_t number);
+
+/* Responses that we owe: to the newest challenge by each pair of addresses. Zeroed: none. */
+struct nic_responses {
+    uint64_t numbers[NIC_ROUTE_GIDS_MAX + 1]; /* By the pair. */
+    uint8_t due;                              /* One bit for each pair. */
+};
+/* A challenge came from `source` to `destination`. */
+void nic_routes_owe(const struct nic_routes *routes, struct nic_responses *responses,
+                    const struct nic_av *av, const struct gid *source,
+                    const struct gid *destination, uint64_t number);
+/* The next response, to leave by the route that its challenge came; one is due. */
+struct nic_route_challenge nic_responses_next(struct nic_responses *responses);
+
 /* Packets of the peer pay for challenges to addresses that never responded: two of them for one. */
 void nic_routes_heard(struct nic_routes *routes);
 
@@ -122,6 +135,9 @@ bool nic_routes_is_named(const struct nic_routes *routes, uint32_t route);
 /* The route back for a packet that came from `source` to `destination`; 0 if no other one fits. */
 uint8_t nic_routes_back(const struct nic_routes *routes, const struct nic_av *av,
                         const struct gid *source, const struct gid *destination);
+
+/* The counts say how many there are: loops over the entries rely on that. */
+void nic_routes_check(const struct nic_routes *routes, const struct nic_responses *responses);
 
 /* May a packet of this connection have come from `source` to `destination`? */
 bool nic_routes_connect(const struct nic_routes *routes, const struct nic_av *av,

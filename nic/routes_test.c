@@ -366,6 +366,27 @@ static void test_the_route_back(void **state)
     assert_int_equal(nic_routes_back(&routes, &av, &stranger, &routes.own[0]), 0);
 }
 
+/* To each pair of addresses, the newest challenge that came by it, once. */
+static void test_responses(void **state)
+{
+    (void)state;
+    const struct nic_av av = av_between(ipv4(10, 1, 0, 1), ipv4(10, 1, 0, 2));
+    const struct gid there[] = {ipv4(10, 2, 0, 2), ipv4(10, 3, 0, 2)};
+    struct nic_routes routes = {
+        .ports = 2, .own_count = 2, .own = {ipv4(10, 2, 0, 1), ipv4(10, 3, 0, 1)}};
+    struct nic_responses responses = {.due = 0};
+    assert_true(nic_routes_learn(&routes, &av, there, 2));
+    nic_routes_owe(&routes, &responses, &av, &there[1], &routes.own[1], 7);
+    nic_routes_owe(&routes, &responses, &av, &av.destination, &av.source, 8);
+    nic_routes_owe(&routes, &responses, &av, &there[1], &routes.own[1], 9);
+    nic_routes_check(&routes, &responses);
+    struct nic_route_challenge response = nic_responses_next(&responses);
+    assert_true(response.route == 0 && response.number == 8);
+    response = nic_responses_next(&responses);
+    assert_true(response.route == 2 && response.number == 9);
+    assert_int_equal(responses.due, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +406,7 @@ int main(void)
         cmocka_unit_test(test_challenges_are_paid_for),
         cmocka_unit_test(test_later_challenges_are_free),
         cmocka_unit_test(test_the_route_back),
+        cmocka_unit_test(test_responses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,15 +24,9 @@ static void seal(struct qp *qp, enum block_opcode opcode, uint64_t number, uint8
 
 static void next_response(struct qp *qp, struct nic_peer *peer, struct nic_departure *departure)
 {
-    uint8_t route = 0;
-    INVARIANTS(block_peer_check(peer)); /* One is due, or the loop would not end. */
-    while (!peer->responses[route].due) {
-        route++;
-    }
-    peer->responses[route].due = false;
-    peer->responses_due--;
+    const struct nic_route_challenge response = nic_responses_next(&peer->responses);
     nic_count(qp->nic, COUNTER_challenges_received);
-    seal(qp, BLOCK_RESPONSE, peer->responses[route].number, route, departure);
+    seal(qp, BLOCK_RESPONSE, response.number, response.route, departure);
 }
 
 /* The peer has to know the session before a challenge comes, so HELLO and WELCOME leave first. */
@@ -46,11 +40,11 @@ bool block_challenge_next(struct qp *qp, struct instant now, struct nic_departur
 {
     struct nic_peer *peer = nic_peer_of(qp);
     if (LIKELY(peer == NULL ||
-               (peer->responses_due == 0 && !nic_routes_may_challenge(&peer->routes, now))) ||
+               (peer->responses.due == 0 && !nic_routes_may_challenge(&peer->routes, now))) ||
         !has_session(qp)) {
         return false;
     }
-    if (peer->responses_due != 0) {
+    if (peer->responses.due != 0) {
         next_response(qp, peer, departure);
         return true;
     }
@@ -72,10 +66,8 @@ void block_challenge_on_challenge(struct qp *qp, const struct block_arrival *arr
         return;
     }
     INVARIANTS(CHECK(block_sends(qp) || block_receives(qp)));
-    const uint8_t route =
-        nic_routes_back(&peer->routes, &qp->attributes.av, &arrival->source, &arrival->destination);
-    peer->responses_due = (uint8_t)(peer->responses_due + !peer->responses[route].due);
-    peer->responses[route] = (struct peer_response){arrival->packet.challenge, true};
+    nic_routes_owe(&peer->routes, &peer->responses, &qp->attributes.av, &arrival->source,
+                   &arrival->destination, arrival->packet.challenge);
     INVARIANTS(block_peer_check(peer));
     nic_schedule(qp);
 }

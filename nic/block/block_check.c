@@ -148,22 +148,9 @@ void block_piece_check(const struct qp *qp, const struct block_piece *piece)
 
 /* -- The link -----------------------------------------------------------------------------------*/
 
-/* The counts say how many there are: loops over the entries rely on that. */
 void block_peer_check(const struct nic_peer *peer)
 {
-    const struct nic_routes *routes = &peer->routes;
-    uint32_t due = 0, unproven = 0;
-    for (uint32_t i = 0; i < COUNT_OF(peer->responses); i++) {
-        due += peer->responses[i].due;
-    }
-    CHECK(due == peer->responses_due);
-    CHECK(routes->own_count <= NIC_ROUTE_GIDS_MAX && routes->peer_count <= NIC_ROUTE_GIDS_MAX);
-    CHECK(routes->taught <= NIC_ROUTES_TAUGHT_MAX);
-    for (uint32_t i = 0; i < routes->peer_count; i++) {
-        unproven += !routes->proofs[i].given;
-        CHECK(!routes->proofs[i].given || routes->proofs[i].once);
-    }
-    CHECK(unproven == routes->unproven);
+    nic_routes_check(&peer->routes, &peer->responses);
 }
 
 /* -- Packets ------------------------------------------------------------------------------------*/
