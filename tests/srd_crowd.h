@@ -243,7 +243,9 @@ static inline void crowd_answer(struct crowd *crowd)
         break;
     case SRD_DATA:
     case SRD_ANSWER:
-    case SRD_CHALLENGE: return;
+    case SRD_CHALLENGE:
+    case SRD_PATH_CHALLENGE:
+    case SRD_PATH_RESPONSE: return;
     }
     (void)crowd_say(crowd, crowd->last_to, &answer);
 }

@@ -335,6 +335,51 @@ static void encode_cxh(uint8_t *at, const struct srd_packet *packet)
     store_be64(at + 24, 0);
 }
 
+enum {
+    PXH_OF_TARGET = 1 << 7,
+    PXH_COUNT_MASK = 3,
+    PXH_VERSION_SHIFT = 4,
+};
+_Static_assert(SRD_GIDS_MAX <= PXH_COUNT_MASK, "the number of addresses has two bits");
+
+static enum srd_verdict judge_pxh(const uint8_t *at)
+{
+    if (at[23] >> PXH_VERSION_SHIFT != SRD_VERSION) {
+        return SRD_OTHER_VERSION;
+    }
+    const size_t used = 24 + (size_t)(at[22] & PXH_COUNT_MASK) * 16;
+    const bool zeroes = (at[22] & ~(PXH_OF_TARGET | PXH_COUNT_MASK)) == 0 &&
+                        (at[23] & ((1 << PXH_VERSION_SHIFT) - 1)) == 0 &&
+                        are_zeroes(at + used, SRD_PXH_BYTES - used);
+    return zeroes ? SRD_GOOD : SRD_RESERVED_BITS;
+}
+
+static void decode_pxh(const uint8_t *at, struct srd_packet *packet)
+{
+    struct srd_path_challenge *challenge = &packet->path_challenge;
+    packet->flow = load_be32(at);
+    packet->tag = load_be64(at + 4);
+    challenge->number = load_be64(at + 12);
+    packet->source_qpn = load_be16(at + 20);
+    challenge->of_target = (at[22] & PXH_OF_TARGET) != 0;
+    challenge->gid_count = at[22] & PXH_COUNT_MASK;
+    memcpy(challenge->gids, at + 24, sizeof(challenge->gids));
+}
+
+static void encode_pxh(uint8_t *at, const struct srd_packet *packet)
+{
+    const struct srd_path_challenge *challenge = &packet->path_challenge;
+    CHECK(challenge->gid_count <= SRD_GIDS_MAX);
+    memset(at, 0, SRD_PXH_BYTES);
+    store_be32(at, packet->flow);
+    store_be64(at + 4, packet->tag);
+    store_be64(at + 12, challenge->number);
+    store_be16(at + 20, packet->source_qpn);
+    at[22] = (uint8_t)(flag(challenge->of_target, PXH_OF_TARGET) | challenge->gid_count);
+    at[23] = SRD_VERSION << PXH_VERSION_SHIFT;
+    memcpy(at + 24, challenge->gids, challenge->gid_count * sizeof(challenge->gids[0]));
+}
+
 /* -- Decoding ---------------------------------------------------------------------------------- */
 
 /* The bytes of a packet, told apart. */
@@ -385,6 +430,8 @@ static enum srd_verdict judge_headers(const uint8_t *headers, size_t more_bytes)
     case SRD_ANSWER: return judge_axh(at, more_bytes);
     case SRD_HELLO: return judge_hxh(at);
     case SRD_CHALLENGE: return judge_cxh(at);
+    case SRD_PATH_CHALLENGE:
+    case SRD_PATH_RESPONSE: return judge_pxh(at);
     case SRD_DATA: return judge_dxh(at);
     case SRD_SEND:
     case SRD_READ:
@@ -442,6 +489,8 @@ static void decode_headers(const uint8_t *headers, struct srd_packet *packet)
     case SRD_ANSWER: decode_axh(at, packet); return;
     case SRD_HELLO: decode_hxh(at, packet); return;
     case SRD_CHALLENGE: decode_cxh(at, packet); return;
+    case SRD_PATH_CHALLENGE:
+    case SRD_PATH_RESPONSE: decode_pxh(at, packet); return;
     case SRD_PROBE: return;
     }
     UNREACHABLE("an opcode that was judged");
@@ -488,6 +537,8 @@ size_t srd_encode(const struct srd_packet *packet, uint8_t *out)
         return headers_bytes + packet->answer.record_count * (size_t)SRD_RECORD_BYTES;
     case SRD_HELLO: encode_hxh(at, packet); return headers_bytes;
     case SRD_CHALLENGE: encode_cxh(at, packet); return headers_bytes;
+    case SRD_PATH_CHALLENGE:
+    case SRD_PATH_RESPONSE: encode_pxh(at, packet); return headers_bytes;
     case SRD_PROBE: return headers_bytes;
     }
     UNREACHABLE("an opcode that was checked");

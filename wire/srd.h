@@ -35,6 +35,7 @@
 #define SRD_RECORD_BYTES 16
 #define SRD_HXH_BYTES    64 /* HELLO: more than the CHALLENGE that answers it. */
 #define SRD_CXH_BYTES    32 /* CHALLENGE. */
+#define SRD_PXH_BYTES    72 /* PATH CHALLENGE and PATH RESPONSE. */
 
 #define SRD_VERSION     1
 #define SRD_RECORDS_MAX 3
@@ -42,6 +43,7 @@
 #define SRD_WINDOW_LOG2 10
 #define SRD_WINDOW      (1u << SRD_WINDOW_LOG2) /* PSNs of a flow that may be under way. */
 #define SRD_PATHS_MAX   16
+#define SRD_GIDS_MAX    3  /* Addresses of a process beside its first one. */
 #define SRD_CHUNK_STEP  64 /* The payload of an instance's packets: a multiple of this, ... */
 #define SRD_CHUNK_LEAST 512
 #define SRD_CHUNK_MOST  ROCE_PAYLOAD_BYTES_MAX
@@ -69,7 +71,9 @@
     X(ANSWER, 0xd4, "SRD Answer", SRD_AXH_BYTES)                                                   \
     X(HELLO, 0xd5, "SRD HELLO", SRD_HXH_BYTES)                                                     \
     X(CHALLENGE, 0xd6, "SRD CHALLENGE", SRD_CXH_BYTES)                                             \
-    X(PROBE, 0xd7, "SRD Probe", SRD_FXH_BYTES)
+    X(PROBE, 0xd7, "SRD Probe", SRD_FXH_BYTES)                                                     \
+    X(PATH_CHALLENGE, 0xd8, "SRD PATH CHALLENGE", SRD_PXH_BYTES)                                   \
+    X(PATH_RESPONSE, 0xd9, "SRD PATH RESPONSE", SRD_PXH_BYTES)
 /* clang-format on */
 
 #define SRD_NUMBER(name, number, text, bytes) SRD_##name = (number),
@@ -78,7 +82,7 @@ enum srd_opcode {
 };
 
 #define SRD_OPCODE_FIRST SRD_SEND
-#define SRD_OPCODE_LAST  SRD_PROBE
+#define SRD_OPCODE_LAST  SRD_PATH_RESPONSE
 
 /* Is this an opcode of SRD? */
 static inline bool srd_is(uint8_t opcode)
@@ -170,6 +174,15 @@ struct srd_challenge {
     uint32_t psn;   /* SRD_REASON_STALE: of the packet that was not known; else 0. */
 };
 
+/* The sender of a PATH CHALLENGE asks whether the process of a flow receives by this path; the
+ * response repeats the number. Each names the addresses of its sender. */
+struct srd_path_challenge {
+    uint64_t number;
+    bool of_target;    /* It comes from the process to which the flow leads. */
+    uint8_t gid_count; /* Addresses beside the one by which programs name the process. */
+    uint8_t gids[SRD_GIDS_MAX][16];
+};
+
 /* One packet. Fields of headers that the opcode does not have are left unset. Values are in host
  * order, except `immediate`. Every packet may have A; it counts where it means something. */
 struct srd_packet {
@@ -184,9 +197,10 @@ struct srd_packet {
 
     uint32_t psn;        /* Requests, probes; DATA: that of its READ. */
     uint16_t back;       /* Every PSN before psn - back is answered, or given up. */
-    uint8_t index;       /* Its place in the instance; DATA: in the READ's segment. */
+    uint8_t index;       /* Its place in the instance; DATA: in the READ's segment; probes: how
+                            often the path has left its route. */
     uint8_t last;        /* The index of the instance's last packet. */
-    uint16_t source_qpn; /* HELLO and probes: the slot alone, with 0 for the queue pair. */
+    uint16_t source_qpn; /* All but requests: the slot alone, with 0 for the queue pair. */
     uint16_t target_qpn;
     uint32_t qkey;
     uint16_t chunk_bytes; /* Payload of all packets but the last; READ: of its DATA. */
@@ -203,6 +217,7 @@ struct srd_packet {
         uint64_t wanted; /* READ: bit i for DATA packet i of the segment. */
         struct srd_answer answer;
         struct srd_challenge challenge;
+        struct srd_path_challenge path_challenge;
     };
 
     const uint8_t *payload; /* NULL if payload_bytes is 0. */

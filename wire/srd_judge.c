@@ -147,7 +147,7 @@ static enum srd_verdict judge_probe(const struct srd_packet *packet)
     if (packet->back >= SRD_WINDOW) {
         return SRD_WRONG_BACK;
     }
-    if (packet->index != 0 || packet->last != 0) {
+    if (packet->last != 0) {
         return SRD_WRONG_INDEX;
     }
     if (packet->chunk_bytes != 0) {
@@ -209,7 +209,9 @@ enum srd_verdict srd_judge(const struct srd_packet *packet)
     case SRD_DATA: return judge_data(packet);
     case SRD_ANSWER: return judge_answer(&packet->answer);
     case SRD_PROBE: return judge_probe(packet);
-    case SRD_HELLO: return judge_slot(packet);
+    case SRD_HELLO:
+    case SRD_PATH_CHALLENGE:
+    case SRD_PATH_RESPONSE: return judge_slot(packet);
     case SRD_CHALLENGE: return SRD_GOOD;
     }
     UNREACHABLE("a packet that was not decoded");

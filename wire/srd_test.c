@@ -99,8 +99,29 @@ static const uint8_t probe_bytes[] = {
     0x80, 0x00, 0x00, 0x04,                         /* A, TSN */
     0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, /* flow, tag */
     0xfe, 0xdc, 0xba, 0x98, 0x00, 0x00, 0x00, 0x07, /* tag, PSN */
-    0x00, 0x07, 0x00, 0x00, 0xff, 0x00, 0x00, 0x00, /* back 7; slot 255 */
+    0x00, 0x07, 0x12, 0x00, 0xff, 0x00, 0x00, 0x00, /* back 7, round 18; slot 255 */
     0x00, 0x00, 0x00, 0x00, 0x20, 0x10, 0x00, 0x00, /* path 2, version 1 */
+};
+
+static const uint8_t path_challenge_bytes[] = {
+    0xd8, 0x00, 0xff, 0xff, 0x00, 0x02, 0xfe, 0xff, /* BTH */
+    0x00, 0x00, 0x00, 0x07,                         /* TSN */
+    0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, /* flow, tag */
+    0xfe, 0xdc, 0xba, 0x98, 0xf1, 0xe2, 0xd3, 0xc4, /* tag, number */
+    0xb5, 0xa6, 0x97, 0x88, 0x03, 0x00, 0x82, 0x10, /* number; slot 3; of the target, 2 GIDs */
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* ::ffff:10.0.0.2 */
+    0x00, 0x00, 0xff, 0xff, 0x0a, 0x00, 0x00, 0x02, 0xfd, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x05, /* fd00::5 */
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,                         /* no third one */
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+};
+
+static const uint8_t path_response_bytes[84] = {
+    0xd9, 0x00, 0xff, 0xff, 0x00, 0x02, 0xfe, 0xff, /* BTH */
+    0x00, 0x00, 0x00, 0x08,                         /* TSN */
+    0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, /* flow, tag */
+    0xfe, 0xdc, 0xba, 0x98, 0xf1, 0xe2, 0xd3, 0xc4, /* tag, number */
+    0xb5, 0xa6, 0x97, 0x88, 0x00, 0x00, 0x00, 0x10, /* number; slot 0, of the sender, no GIDs */
 };
 
 /* Bits that cannot be turned without another verdict than SRD_GOOD, and which. A list ends with
@@ -318,15 +339,42 @@ static const struct example examples[] = {
                 .path = 2,
                 .psn = 7,
                 .back = 7,
+                .index = 18,
                 .source_qpn = 0xff00},
-     .refused = {REFUSED_PAD, REFUSED(28, 0xfc, SRD_WRONG_BACK), REFUSED(30, 0xff, SRD_WRONG_INDEX),
-                 REFUSED(31, 0xff, SRD_WRONG_INDEX), REFUSED(33, 0xff, SRD_RESERVED_BITS),
-                 REFUSED(34, 0xff, SRD_WRONG_FLAGS), REFUSED(35, 0xff, SRD_WRONG_FLAGS),
-                 REFUSED(36, 0xff, SRD_WRONG_FLAGS), REFUSED(37, 0xff, SRD_WRONG_FLAGS),
-                 REFUSED(38, 0xff, SRD_WRONG_FLAGS), REFUSED(39, 0xff, SRD_WRONG_FLAGS),
-                 REFUSED(40, 0x0e, SRD_WRONG_FLAGS), REFUSED(40, 0x01, SRD_RESERVED_BITS),
-                 REFUSED(41, 0xf0, SRD_OTHER_VERSION), REFUSED(41, 0x0f, SRD_RESERVED_BITS),
-                 REFUSED(42, 0xff, SRD_WRONG_CHUNK), REFUSED(43, 0xff, SRD_WRONG_CHUNK)}},
+     .refused = {REFUSED_PAD, REFUSED(28, 0xfc, SRD_WRONG_BACK), REFUSED(31, 0xff, SRD_WRONG_INDEX),
+                 REFUSED(33, 0xff, SRD_RESERVED_BITS), REFUSED(34, 0xff, SRD_WRONG_FLAGS),
+                 REFUSED(35, 0xff, SRD_WRONG_FLAGS), REFUSED(36, 0xff, SRD_WRONG_FLAGS),
+                 REFUSED(37, 0xff, SRD_WRONG_FLAGS), REFUSED(38, 0xff, SRD_WRONG_FLAGS),
+                 REFUSED(39, 0xff, SRD_WRONG_FLAGS), REFUSED(40, 0x0e, SRD_WRONG_FLAGS),
+                 REFUSED(40, 0x01, SRD_RESERVED_BITS), REFUSED(41, 0xf0, SRD_OTHER_VERSION),
+                 REFUSED(41, 0x0f, SRD_RESERVED_BITS), REFUSED(42, 0xff, SRD_WRONG_CHUNK),
+                 REFUSED(43, 0xff, SRD_WRONG_CHUNK)}},
+    {EXAMPLE("SRD PATH CHALLENGE", path_challenge_bytes, 84),
+     .packet = {.opcode = SRD_PATH_CHALLENGE,
+                .destination_qpn = 0x2feff,
+                .tsn = 7,
+                .flow = 0x01234567,
+                .tag = 0x89abcdeffedcba98,
+                .source_qpn = 0x0300,
+                .path_challenge = {.number = 0xf1e2d3c4b5a69788,
+                                   .of_target = true,
+                                   .gid_count = 2,
+                                   .gids = {{[10] = 0xff, 0xff, 10, 0, 0, 2},
+                                            {[0] = 0xfd, [15] = 5}}}},
+     .refused = {REFUSED_PAD, REFUSED(33, 0xff, SRD_RESERVED_BITS),
+                 REFUSED(34, 0x7c, SRD_RESERVED_BITS),
+                 REFUSED(34, 0x02, SRD_RESERVED_BITS), /* The second address is not 0. */
+                 REFUSED(35, 0xf0, SRD_OTHER_VERSION), REFUSED(35, 0x0f, SRD_RESERVED_BITS)}},
+    {EXAMPLE("SRD PATH RESPONSE", path_response_bytes, 84),
+     .packet = {.opcode = SRD_PATH_RESPONSE,
+                .destination_qpn = 0x2feff,
+                .tsn = 8,
+                .flow = 0x01234567,
+                .tag = 0x89abcdeffedcba98,
+                .path_challenge.number = 0xf1e2d3c4b5a69788},
+     .refused = {REFUSED_PAD, REFUSED(33, 0xff, SRD_RESERVED_BITS),
+                 REFUSED(34, 0x7c, SRD_RESERVED_BITS), REFUSED(35, 0xf0, SRD_OTHER_VERSION),
+                 REFUSED(35, 0x0f, SRD_RESERVED_BITS)}},
 };
 
 /* -- Decoding and encoding --------------------------------------------------------------------- */
@@ -403,10 +451,12 @@ static enum srd_verdict refused(const struct refused_bits *list, size_t at, uint
     return SRD_GOOD;
 }
 
-/* The bytes behind HELLO's slot. */
-static bool is_hello_zero(const struct example *example, size_t at)
+/* The bytes behind HELLO's slot, and those of addresses that are not there. */
+static bool is_zero(const struct example *example, size_t at)
 {
-    return example->bytes == hello_bytes && at > 19;
+    return (example->bytes == hello_bytes && at > 19) ||
+           (example->bytes == path_challenge_bytes && at >= 36 + 2 * 16) ||
+           (example->bytes == path_response_bytes && at >= 36);
 }
 
 /* SRD-20. The records of an answer are turned in a test of their own. */
@@ -426,7 +476,7 @@ static void test_turned_bits(void **state)
             bytes[at] ^= mask;
             enum srd_verdict expected = refused(refused_in_bth, at, mask);
             expected = expected == SRD_GOOD ? refused(example->refused, at, mask) : expected;
-            expected = is_hello_zero(example, at) ? SRD_RESERVED_BITS : expected;
+            expected = is_zero(example, at) ? SRD_RESERVED_BITS : expected;
             assert_int_equal(decode_copy(bytes, example->count, &packet), expected);
             if (expected == SRD_GOOD) {
                 assert_memory_equal(headers, bytes, srd_encode(&packet, headers));
@@ -539,7 +589,7 @@ static void test_opcodes(void **state)
 {
     (void)state;
     for (unsigned opcode = 0; opcode < 256; opcode++) {
-        const bool known = opcode >= 0xd0 && opcode <= 0xd7;
+        const bool known = opcode >= 0xd0 && opcode <= 0xd9;
         uint8_t bytes[64] = {(uint8_t)opcode, 0, 0xff, 0xff};
         struct srd_packet packet;
         struct roce_packet roce;

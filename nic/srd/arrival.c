@@ -294,6 +294,8 @@ enum nic_arrived srd_on_frame(struct nic *nic, const struct nic_frame *frame, st
     case SRD_ANSWER:
     case SRD_CHALLENGE: moves = on_answer(nic, frame, &packet, now, move); break;
     case SRD_HELLO: srd_challenge(nic, frame, &packet, SRD_REASON_HELLO, now); break;
+    case SRD_PATH_CHALLENGE:
+    case SRD_PATH_RESPONSE: return nic_drop(nic, COUNTER_drop_unknown_opcode), NIC_DONE;
     }
     return moves ? NIC_MOVES : NIC_DONE;
 }

@@ -29,6 +29,8 @@ static void check_fields(const struct srd_packet *packet)
         CHECK(packet->back < SRD_WINDOW && packet->last == 0);
         break;
     case SRD_ANSWER: CHECK(packet->answer.record_count <= SRD_RECORDS_MAX); break;
+    case SRD_PATH_CHALLENGE:
+    case SRD_PATH_RESPONSE: CHECK(packet->path_challenge.gid_count <= SRD_GIDS_MAX); break;
     default: break;
     }
 }

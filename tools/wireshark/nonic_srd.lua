@@ -2,30 +2,32 @@
 --
 -- nonic_srd - shows the packets of nonic's scalable reliable datagrams (SRD) in Wireshark and tshark (from 4.0 on).
 --
--- wire/srd.h says what the fields mean. Opcodes 0xd0 to 0xd7 of UDP port 4791 are shown here; the rest of the port goes
+-- wire/srd.h says what the fields mean. Opcodes 0xd0 to 0xd9 of UDP port 4791 are shown here; the rest of the port goes
 -- to whoever had it before: another script, or Wireshark's own dissector of RoCEv2.
 --
 --     tshark -X lua_script:tools/wireshark/nonic_srd.lua -r a.pcapng -Y nonic_srd
 
 local PORT = 4791
-local BTH, FXH, SXH, RXH, DXH, AXH, RECORD, HXH, CXH, ICRC = 12, 32, 8, 24, 24, 32, 16, 64, 32, 4
+local BTH, FXH, SXH, RXH, DXH, AXH, RECORD, HXH, CXH, PXH, ICRC = 12, 32, 8, 24, 24, 32, 16, 64, 32, 72, 4
 local PACKETS, WINDOW, WINDOW_LOG2, PAYLOAD_MAX = 64, 1024, 10, 4096
 local CHUNK_STEP, CHUNK_LEAST = 64, 512
 local RECORDS_MAX, WAIT_CODES = 3, 14
 local SRD_PORT, VERSION = 0xfeff, 1
 
 local SEND, WRITE, READ, DATA, ANSWER, HELLO, CHALLENGE, PROBE = 0xd0, 0xd1, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0xd7
+local PATH_CHALLENGE, PATH_RESPONSE = 0xd8, 0xd9
 local TAKEN, NO_RECEIVE, REFUSED = 0, 1, 2
 local STALE = 3
 
 local names = {
     [SEND] = 'SEND', [WRITE] = 'WRITE', [READ] = 'READ', [DATA] = 'DATA', [ANSWER] = 'ANSWER', [HELLO] = 'HELLO',
-    [CHALLENGE] = 'CHALLENGE', [PROBE] = 'PROBE',
+    [CHALLENGE] = 'CHALLENGE', [PROBE] = 'PROBE', [PATH_CHALLENGE] = 'PATH CHALLENGE', [PATH_RESPONSE] = 'PATH RESPONSE',
 }
 -- Bytes of headers, the BTH and what does not repeat.
 local header_bytes = {
     [SEND] = BTH + FXH + SXH, [WRITE] = BTH + FXH + RXH, [READ] = BTH + FXH + RXH, [DATA] = BTH + DXH,
     [ANSWER] = BTH + AXH, [HELLO] = BTH + HXH, [CHALLENGE] = BTH + CXH, [PROBE] = BTH + FXH,
+    [PATH_CHALLENGE] = BTH + PXH, [PATH_RESPONSE] = BTH + PXH,
 }
 local kinds = {[TAKEN] = 'taken', [NO_RECEIVE] = 'no receive', [REFUSED] = 'refused'}
 local reasons = {[1] = 'answers a HELLO', [STALE] = 'the flow is not known'}
@@ -106,6 +108,13 @@ field('uint32', 'boot', 'Life of the process', base.HEX)
 field('uint8', 'reason', 'Reason', base.DEC, reasons)
 field('uint8', 'window_log2', 'Window, as a power of 2', base.DEC)
 field('uint32', 'challenged_psn', 'PSN that was not known', base.DEC)
+-- PXH.
+field('uint64', 'path_number', 'Number, which the response repeats', base.HEX)
+field('bool', 'of_target', 'From the process to which the flow leads (T)', 8, nil, 0x80)
+field('uint8', 'gid_count', 'Addresses beside the first one', base.DEC, nil, 0x03)
+field('uint8', 'path_version', 'Version', base.DEC, nil, 0xf0)
+field('ipv6', 'gid', 'Address')
+field('framenum', 'path_challenge_frame', 'PATH CHALLENGE in', base.NONE, frametype.REQUEST)
 -- Fields behind the headers.
 field('bytes', 'payload', 'Payload')
 field('bytes', 'pad', 'Pad')
@@ -162,7 +171,7 @@ end
 
 -- A flow is found by its number alone: processes draw it.
 local function flow_of(number)
-    flows[number] = flows[number] or {sent = {}, judged = {}}
+    flows[number] = flows[number] or {sent = {}, judged = {}, path = {}}
     return flows[number]
 end
 
@@ -322,7 +331,7 @@ end
 
 local function dissect_probe(packet, fxh)
     local at = packet.tvb(BTH, FXH)
-    local empty = packet.index == 0 and packet.last == 0 and packet.chunk == 0 and packet.target_qpn == 0 and
+    local empty = packet.last == 0 and packet.chunk == 0 and packet.target_qpn == 0 and
                   at(24, 4):uint() == 0 and at(28, 1):bitfield(4, 3) == 0 and packet.source_qpn % 256 == 0
     contradict(fxh, not empty and 'a PROBE speaks of a flow and a path alone' or nil)
 end
@@ -463,7 +472,36 @@ local function dissect_challenge(packet, tree)
     end
 end
 
-local others = {[DATA] = dissect_data, [HELLO] = dissect_hello, [CHALLENGE] = dissect_challenge}
+local function dissect_path(packet, tree)
+    local at = packet.tvb(BTH, PXH)
+    local pxh = tree:add(at, names[packet.opcode] .. ' header')
+    dissect_flow(packet, pxh, at)
+    pxh:add(fields.tag, at(4, 8))
+    pxh:add(fields.path_number, at(12, 8))
+    pxh:add(fields.source_qpn, at(20, 2))
+    pxh:add(fields.of_target, at(22, 1))
+    pxh:add(fields.gid_count, at(22, 1))
+    local version, count = pxh:add(fields.path_version, at(23, 1)), at(22, 1):uint() % 4
+    if at(23, 1):bitfield(0, 4) ~= VERSION then
+        version:add_proto_expert_info(experts.unknown, 'Unknown value: another version of SRD')
+    end
+    for i = 0, count - 1 do
+        pxh:add(fields.gid, at(24 + 16 * i, 16))
+    end
+    local unused = (3 - count) * 16
+    reserve(pxh, at(21, 1):uint() == 0 and at(22, 1):bitfield(1, 5) == 0 and at(23, 1):bitfield(4, 4) == 0 and
+                 (unused == 0 or at(72 - unused, unused):bytes() == ByteArray.new(string.rep('00', unused))))
+    if packet.opcode == PATH_CHALLENGE then
+        note(packet, 'path', at(12, 8):bytes():tohex())
+    else
+        show_frame(packet, 'path_challenge_frame', recall(packet, 'path', at(12, 8):bytes():tohex()))
+    end
+end
+
+local others = {
+    [DATA] = dissect_data, [HELLO] = dissect_hello, [CHALLENGE] = dissect_challenge, [PATH_CHALLENGE] = dissect_path,
+    [PATH_RESPONSE] = dissect_path,
+}
 
 -- The headers are there. Returns where they end.
 local function dissect_headers(packet, tree, items)
