@@ -196,8 +196,7 @@ bool srd_on_data(struct srd_peer *peer, const struct srd_packet *packet, struct 
 
 static struct instant next_ask(const struct srd_peer *peer, struct instant now)
 {
-    return instant_after(
-        now, rtt_pto_ns(&peer->sender.path.rtt, &peer->sender.policy->rtt, 1u + peer->barren));
+    return instant_after(now, srd_sender_patience_ns(&peer->sender, 1u + peer->barren));
 }
 
 static void note_data(struct srd_peer *peer, const struct srd_part *part, struct instant now)

@@ -30,16 +30,12 @@ static void init_paths(struct block_requester *requester,
             .first_tsn = config->first_tsn,
             .packet_bytes = config->mtu_bytes + config->packet_cost,
             .trip_ns = config->trip_ns,
+            .other_route = i != 0, /* HELLO went by the first. */
             .records = records + (size_t)i * PATH_RECORDS,
             .record_count = PATH_RECORDS,
             .policy = config->policy,
         };
         path_init(&path[i], &path_config, now);
-        /* HELLO went by the first. Its time is no least one of a longer route, or all that is
-         * longer would seem to wait in a queue. */
-        for (uint32_t quarter = 0; i != 0 && quarter < RTT_QUARTERS; quarter++) {
-            path[i].rtt.least_ns[quarter] = UINT32_MAX;
-        }
     }
     paths_init(&requester->paths, path, path + 1, config->path_count);
 }

@@ -82,6 +82,10 @@ void path_init(struct path *path, const struct path_config *config, struct insta
     if (config->trip_ns != 0) {
         rtt_sample(&path->rtt, &config->policy->rtt, config->trip_ns, now);
     }
+    /* Else all that is longer would seem to wait in a queue. */
+    for (uint32_t quarter = 0; config->other_route && quarter < RTT_QUARTERS; quarter++) {
+        path->rtt.least_ns[quarter] = UINT32_MAX;
+    }
 }
 
 void path_use(struct path *path, const struct path_policy *policy)

@@ -110,6 +110,7 @@ struct path_config {
     struct psn first_tsn;
     uint32_t packet_bytes; /* A full packet, as it counts in a window. */
     uint64_t trip_ns;      /* A first guess, such as the negotiation's round trip; 0: none. */
+    bool other_route;      /* It was measured by another route: no least one of this one. */
     struct path_record *records;
     uint32_t record_count; /* A power of two, PATH_RECORDS_LEAST or more. */
     const struct path_policy *policy;

@@ -50,6 +50,11 @@ uint8_t paths_choose(struct paths *paths, bool urgent, struct instant now)
     return chosen;
 }
 
+bool paths_have_room(const struct paths *paths, struct instant now)
+{
+    return next_with_room(paths, now) != PATH_NONE;
+}
+
 struct instant paths_room_at(const struct paths *paths, struct instant now)
 {
     struct instant first = INSTANT_NEVER;

@@ -41,6 +41,8 @@ static inline struct path *paths_at(const struct paths *paths, uint32_t path)
  * latency counts takes the path with the lowest recent delay instead of the next one. */
 uint8_t paths_choose(struct paths *paths, bool urgent, struct instant now);
 
+bool paths_have_room(const struct paths *paths, struct instant now);
+
 /* When one of them will have room; INSTANT_NEVER: not before news. */
 struct instant paths_room_at(const struct paths *paths, struct instant now);
 

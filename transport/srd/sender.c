@@ -11,10 +11,13 @@
 void srd_sender_init(struct srd_sender *sender, const struct srd_sender_config *config)
 {
     memset(sender, 0, sizeof(*sender));
-    struct list *const lists[] = {&sender->unsent, &sender->sent,   &sender->waiting,
-                                  &sender->ended,  &sender->flight, &sender->lost};
+    struct list *const lists[] = {&sender->unsent, &sender->sent, &sender->waiting, &sender->ended,
+                                  &sender->lost};
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         list_init(lists[i]);
+    }
+    for (size_t i = 0; i < SRD_FLOW_PATHS; i++) {
+        list_init(&sender->flight[i]);
     }
     sender->records = config->records;
     sender->chunk_bytes = config->chunk_bytes;
@@ -26,27 +29,49 @@ void srd_sender_use(struct srd_sender *sender, const struct path_policy *policy)
 {
     const bool changes = sender->policy != policy;
     sender->policy = policy;
-    if (changes && sender->state == SRD_FLOW_OPEN) {
-        path_use(&sender->path, policy);
+    for (uint32_t i = 0; changes && sender->state == SRD_FLOW_OPEN && i < sender->paths.count;
+         i++) {
+        path_use(paths_at(&sender->paths, i), policy);
     }
+}
+
+static struct path_config path_of(const struct srd_sender *sender, struct path_record *records,
+                                  struct psn tsn, uint64_t trip_ns)
+{
+    return (struct path_config){.first_tsn = tsn,
+                                .packet_bytes = SRD_PACKET_COST + sender->chunk_bytes,
+                                .trip_ns = trip_ns,
+                                .records = records,
+                                .record_count = SRD_PATH_RECORDS,
+                                .policy = sender->policy};
 }
 
 void srd_start_flow(struct srd_sender *sender, struct psn tsn, uint64_t trip_ns, struct instant now)
 {
     sender->state = SRD_FLOW_OPEN;
     sender->described_all = true;
-    sender->probe_due = false;
     sender->used_at = sender->heard_at = now;
-    path_init(&sender->path,
-              &(struct path_config){
-                  .first_tsn = tsn,
-                  .packet_bytes = SRD_PACKET_COST + sender->chunk_bytes,
-                  .trip_ns = trip_ns,
-                  .records = sender->path_records,
-                  .record_count = SRD_PATH_RECORDS,
-                  .policy = sender->policy,
-              },
-              now);
+    const struct path_config config = path_of(sender, sender->path_records, tsn, trip_ns);
+    path_init(&sender->path, &config, now);
+    paths_init(&sender->paths, &sender->path, NULL, 1);
+}
+
+/* Until now the first path had no other route to take. */
+void srd_sender_widen(struct srd_sender *sender, struct path *others, struct path_record *records,
+                      uint8_t count, struct instant now)
+{
+    CHECK(sender->state == SRD_FLOW_OPEN && sender->paths.count == 1 && count < SRD_FLOW_PATHS);
+    for (uint32_t i = 0; i < count; i++) {
+        struct path_config config = path_of(sender, records + (size_t)i * SRD_PATH_RECORDS,
+                                            psn_of(sender->flow), sender->path.rtt.smoothed_ns);
+        config.other_route = true;
+        path_init(&others[i], &config, now);
+    }
+    path_own_route_answers(&sender->path, now);
+    const uint16_t probes = sender->paths.probes;
+    paths_init(&sender->paths, &sender->path, others, (uint8_t)(count + 1));
+    sender->paths.probes = probes;
+    INVARIANTS(srd_sender_check(sender));
 }
 
 /* -- PSNs ---------------------------------------------------------------------------------------*/
@@ -70,12 +95,33 @@ void srd_close_psn(struct srd_sender *sender, uint32_t psn)
     }
 }
 
+bool srd_has_flight(const struct srd_sender *sender)
+{
+    bool some = false;
+    for (size_t i = 0; i < SRD_FLOW_PATHS; i++) {
+        some |= !list_empty(&sender->flight[i]);
+    }
+    return some;
+}
+
+static void check_flight(const struct srd_sender *sender)
+{
+    for (uint32_t i = 0; i < SRD_FLOW_PATHS; i++) {
+        const struct list *flight = &sender->flight[i];
+        CHECK(list_empty(flight) || i < sender->paths.count);
+        for (const struct list *node = flight->next; node != flight; node = node->next) {
+            CHECK(CONTAINER_OF_CONST(node, struct srd_transmission, node)->path == i);
+        }
+    }
+}
+
 void srd_sender_check(const struct srd_sender *sender)
 {
     CHECK(sender->next - sender->lowest <= SRD_WINDOW);
     CHECK(sender->lowest == sender->next || srd_psn_is_open(sender, sender->lowest));
     CHECK(sender->state == SRD_FLOW_OPEN ||
-          (list_empty(&sender->sent) && list_empty(&sender->flight) && list_empty(&sender->lost)));
+          (list_empty(&sender->sent) && !srd_has_flight(sender) && list_empty(&sender->lost)));
+    check_flight(sender);
     for (const struct list *node = sender->sent.next; node != &sender->sent; node = node->next) {
         const struct srd_instance *instance = CONTAINER_OF_CONST(node, struct srd_instance, node);
         CHECK(instance->begun <= instance->packets && instance->taken < instance->packets);
@@ -100,7 +146,9 @@ static void free_from(struct srd_sender *sender, struct list *list,
 
 void srd_give_psns_up(struct srd_sender *sender, struct srd_instance *instance)
 {
-    free_from(sender, &sender->flight, instance);
+    for (size_t i = 0; i < SRD_FLOW_PATHS; i++) {
+        free_from(sender, &sender->flight[i], instance);
+    }
     free_from(sender, &sender->lost, instance);
     for (uint32_t i = 0; i < instance->packets; i++) {
         srd_close_psn(sender, instance->first + i);
@@ -232,13 +280,24 @@ static void address(struct srd_sender *sender, uint32_t psn, struct psn tsn,
                                   .back = (uint16_t)(psn - sender->lowest)};
 }
 
-static void send_probe(struct srd_sender *sender, struct instant now, struct srd_packet *packet)
+/* A flow with one path has one route: nothing has to be known of others. */
+static bool send_probe(struct srd_sender *sender, struct instant now, struct srd_packet *packet)
 {
+    const bool several = sender->paths.count > 1;
+    const bool in_use = several && !srd_sender_is_idle(sender);
+    struct paths_probe probe;
+    if (LIKELY((sender->paths.probes | sender->paths.away) == 0) ||
+        !paths_next_probe(&sender->paths, in_use, now, &probe)) {
+        return false;
+    }
     const uint32_t psn = sender->lowest == sender->next ? sender->next : sender->next - 1;
-    address(sender, psn, path_sent(&sender->path, SRD_PACKET_COST, true, now), packet);
+    struct path *path = paths_at(&sender->paths, probe.path);
+    address(sender, psn, path_sent(path, SRD_PACKET_COST, true, now), packet);
     packet->opcode = SRD_PROBE;
     packet->ack_request = true;
-    sender->probe_due = false;
+    packet->path = probe.path;
+    packet->index = several ? probe.round : 0;
+    return true;
 }
 
 uint32_t srd_cost_of(const struct srd_sender *sender, const struct srd_instance *instance,
@@ -292,31 +351,36 @@ static void begin(struct srd_sender *sender, struct srd_instance *instance, stru
 }
 
 /* A transmission leaves, for the first time or once more. */
-static void transmit(struct srd_sender *sender, struct srd_transmission *one, bool again,
-                     struct instant now, struct srd_packet *packet)
+static void transmit(struct srd_sender *sender, struct srd_transmission *one, uint8_t number,
+                     bool again, struct instant now, struct srd_packet *packet)
 {
     const struct srd_instance *instance = one->instance;
     const uint32_t index = one->psn - instance->first;
-    const bool asks = again || path_wants_answer(&sender->path) || !srd_has_new(sender);
-    one->tsn = path_sent(&sender->path, srd_cost_of(sender, instance, index), asks, now);
-    list_append(&sender->flight, &one->node);
-    address(sender, one->psn, one->tsn, packet);
+    struct path *path = paths_at(&sender->paths, number);
+    const bool asks = again || path_wants_answer(path) || !srd_has_new(sender);
+    const struct psn tsn = path_sent(path, srd_cost_of(sender, instance, index), asks, now);
+    one->tsn = tsn.value & PSN_MASK;
+    one->path = number & (SRD_PATHS_MAX - 1);
+    one->again = again;
+    list_append(&sender->flight[number], &one->node);
+    address(sender, one->psn, tsn, packet);
     packet->ack_request = asks;
     packet->resent = again;
+    packet->path = number;
     packet->index = (uint8_t)index;
     packet->last = (uint8_t)(instance->packets - 1);
     packet->chunk_bytes = (uint16_t)sender->chunk_bytes;
 }
 
-static struct srd_instance *send_again(struct srd_sender *sender, struct instant now,
+static struct srd_instance *send_again(struct srd_sender *sender, uint8_t path, struct instant now,
                                        struct srd_packet *packet)
 {
     struct srd_transmission *one = srd_transmission_of(list_pop(&sender->lost));
-    transmit(sender, one, true, now, packet);
+    transmit(sender, one, path, true, now, packet);
     return one->instance;
 }
 
-static struct srd_instance *send_new(struct srd_sender *sender, struct instant now,
+static struct srd_instance *send_new(struct srd_sender *sender, uint8_t path, struct instant now,
                                      struct srd_packet *packet)
 {
     struct srd_instance *instance = current(sender);
@@ -327,8 +391,29 @@ static struct srd_instance *send_new(struct srd_sender *sender, struct instant n
     struct srd_transmission *one = srd_transmission_of(list_pop(sender->records));
     one->instance = instance;
     one->psn = instance->first + instance->begun++;
-    transmit(sender, one, false, now, packet);
+    transmit(sender, one, path, false, now, packet);
     return instance;
+}
+
+/* A packet that goes again, and a message of one packet that leaves alone, take the quickest. */
+static uint8_t choose_path(struct srd_sender *sender, struct instant now)
+{
+    if (LIKELY(sender->paths.count == 1)) {
+        return 0;
+    }
+    const struct srd_instance *unsent = next_unsent(sender);
+    const bool alone = list_empty(&sender->sent) && unsent != NULL && unsent->packets == 1 &&
+                       unsent->node.next == &sender->unsent;
+    return paths_choose(&sender->paths, alone || !list_empty(&sender->lost), now);
+}
+
+static struct srd_instance *send_packet(struct srd_sender *sender, struct instant now,
+                                        struct srd_packet *packet)
+{
+    const uint8_t path = choose_path(sender, now);
+    sender->used_at = now;
+    return list_empty(&sender->lost) ? send_new(sender, path, now, packet)
+                                     : send_again(sender, path, now, packet);
 }
 
 static bool is_forgotten(const struct srd_sender *sender, struct instant now)
@@ -354,7 +439,7 @@ void srd_wake(struct srd_sender *sender, struct instant now)
 static bool may_send(const struct srd_sender *sender, struct instant now)
 {
     return sender->state == SRD_FLOW_OPEN && (!list_empty(&sender->lost) || srd_has_new(sender)) &&
-           path_room(&sender->path, now) != 0;
+           paths_have_room(&sender->paths, now);
 }
 
 bool srd_sender_ready(const struct srd_sender *sender, struct instant now)
@@ -364,7 +449,7 @@ bool srd_sender_ready(const struct srd_sender *sender, struct instant now)
     case SRD_FLOW_GREETS: return instant_reached(now, sender->hello_at);
     case SRD_FLOW_OPEN: break;
     }
-    return sender->probe_due || may_send(sender, now) ||
+    return sender->paths.probes != 0 || may_send(sender, now) ||
            (!list_empty(&sender->unsent) && is_forgotten(sender, now));
 }
 
@@ -377,14 +462,11 @@ struct srd_departure srd_sender_next(struct srd_sender *sender, struct prng *prn
     if (sender->state == SRD_FLOW_GREETS && instant_reached(now, sender->hello_at)) {
         send_hello(sender, prng, now, packet);
         leaving.kind = SRD_LEAVES_HELLO;
-    } else if (sender->state == SRD_FLOW_OPEN && sender->probe_due) {
-        send_probe(sender, now, packet);
+    } else if (sender->state == SRD_FLOW_OPEN && send_probe(sender, now, packet)) {
         leaving.kind = SRD_LEAVES_PROBE;
     } else if (may_send(sender, now)) {
         leaving.kind = SRD_LEAVES_PACKET;
-        leaving.instance = list_empty(&sender->lost) ? send_new(sender, now, packet)
-                                                     : send_again(sender, now, packet);
-        sender->used_at = now;
+        leaving.instance = send_packet(sender, now, packet);
     }
     INVARIANTS(srd_sender_check(sender));
     return leaving;

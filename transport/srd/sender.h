@@ -11,7 +11,8 @@
  *            packets under way, which senders take from a list that they share.
  * Time       `now` is an argument and never goes back.
  * Units      Bytes, nanoseconds.
- * Limits     SRD_WINDOW PSNs, from the oldest one on whose verdict is not known.
+ * Limits     SRD_WINDOW PSNs, from the oldest one on whose verdict is not known; SRD_FLOW_PATHS
+ *            paths, of which a flow begins with one.
  * Source     Our choice; docs/block-transport.md has what a path does.
  *
  * An instance that found no receive is sent again with other PSNs: the receiver has refused the
@@ -22,10 +23,11 @@
 
 #include "base/list.h"
 #include "base/prng.h"
-#include "transport/common/path.h"
+#include "transport/common/paths.h"
 #include "transport/srd/receiver.h"
 
 #define SRD_IDLE_NS       30000000000u /* A flow that was idle is begun anew. */
+#define SRD_FLOW_PATHS    4            /* At a time. */
 #define SRD_PATH_RECORDS  PATH_RECORDS_LEAST
 #define SRD_RETRY_FOREVER 7u /* The number of tries that means so in verbs. */
 /* How much a packet counts beside its payload: the longest headers, and those of UDP and IP. */
@@ -51,8 +53,12 @@ struct srd_transmission {
     struct list node;
     struct srd_instance *instance;
     uint32_t psn;
-    struct psn tsn; /* When it left the last time. */
+    /* When it left the last time: */
+    uint32_t tsn : 24;
+    uint32_t path : 7;
+    uint32_t again : 1; /* Not for the first time. */
 };
+_Static_assert(sizeof(struct srd_transmission) == 32, "there are thousands");
 
 enum srd_flow_state {
     SRD_FLOW_NONE,
@@ -72,22 +78,22 @@ struct srd_sender {
     /* Up to which PSN the last answer described all verdicts: others may only look lost. */
     uint32_t described;
     bool described_all;
-    struct list unsent;   /* Instances without PSNs, in the order of posting. */
-    struct list sent;     /* With PSNs, in their order; all but the last one have begun whole. */
-    struct list waiting;  /* Found no receive. */
-    struct list ended;    /* The caller takes them. */
-    struct list flight;   /* Transmissions, in the order of sending. */
-    struct list lost;     /* Transmissions that are to leave again. */
-    struct list *records; /* Free transmissions. */
-    uint32_t hellos;      /* How many left since the greeting began. */
+    struct list unsent;  /* Instances without PSNs, in the order of posting. */
+    struct list sent;    /* With PSNs, in their order; all but the last one have begun whole. */
+    struct list waiting; /* Found no receive. */
+    struct list ended;   /* The caller takes them. */
+    struct list flight[SRD_FLOW_PATHS];   /* Transmissions of each path, in the order of sending. */
+    struct list lost;                     /* Transmissions that are to leave again. */
+    struct list *records;                 /* Free transmissions. */
+    uint32_t hellos;                      /* How many left since the greeting began. */
     struct instant hello_at, hello_since; /* The next one; the first one. */
     struct instant used_at;
     struct instant heard_at; /* An answer, or the challenge that opened the flow. */
-    bool probe_due;
     uint32_t chunk_bytes;
     const struct path_policy *policy;
     struct path_record *path_records;
-    struct path path; /* Valid while the flow is open. */
+    struct paths paths; /* Valid while the flow is open. */
+    struct path path;   /* The first one. */
 };
 
 struct srd_sender_config {
@@ -100,6 +106,11 @@ struct srd_sender_config {
 void srd_sender_init(struct srd_sender *sender, const struct srd_sender_config *config);
 /* Another policy from now on, which stays in place. */
 void srd_sender_use(struct srd_sender *sender, const struct path_policy *policy);
+
+/* The open flow gets further paths: `count` of them, with SRD_PATH_RECORDS of `records` for each,
+ * which all stay in place until the flow ends. */
+void srd_sender_widen(struct srd_sender *sender, struct path *others, struct path_record *records,
+                      uint8_t count, struct instant now);
 
 /* Sends an instance, whose caller's fields are set. */
 void srd_sender_post(struct srd_sender *sender, struct srd_instance *instance, struct instant now);
@@ -151,6 +162,8 @@ enum srd_heard srd_sender_on_challenge(struct srd_sender *sender, const struct s
 struct instant srd_sender_deadline(const struct srd_sender *sender, struct instant now);
 /* True: the flow's timeout passed without a word from the peer. */
 bool srd_sender_on_time(struct srd_sender *sender, struct instant now);
+/* How long an answer may take, by whichever path; doubled `doublings` times. */
+uint64_t srd_sender_patience_ns(const struct srd_sender *sender, uint32_t doublings);
 /* Have so many timeouts passed in a row that packets leave at the least rate? */
 bool srd_sender_is_impaired(const struct srd_sender *sender);
 

@@ -27,6 +27,8 @@ static inline struct srd_transmission *srd_transmission_of(struct list *node)
  * known). */
 void srd_start_flow(struct srd_sender *sender, struct psn tsn, uint64_t trip_ns,
                     struct instant now);
+/* Is a packet under way that is not taken for lost? */
+bool srd_has_flight(const struct srd_sender *sender);
 /* Is the verdict on a PSN open? */
 bool srd_psn_is_open(const struct srd_sender *sender, uint32_t psn);
 void srd_close_psn(struct srd_sender *sender, uint32_t psn);

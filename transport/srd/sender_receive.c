@@ -34,7 +34,9 @@ static void on_no_receive(struct srd_sender *sender, struct srd_instance *instan
 static void on_taken(struct srd_sender *sender, struct srd_transmission *one, struct instant now)
 {
     struct srd_instance *instance = one->instance;
-    (void)path_on_arrived(&sender->path, one->tsn, now);
+    if (!one->again) { /* Else the one before may have come. */
+        (void)path_on_arrived(paths_at(&sender->paths, one->path), psn_of(one->tsn), now);
+    }
     list_remove(&one->node);
     list_append(sender->records, &one->node);
     srd_close_psn(sender, one->psn);
@@ -93,11 +95,14 @@ static void take(struct srd_sender *sender, struct list *list, const struct srd_
 }
 
 /* The answer had no room for all verdicts, and nothing is left to send on which it had one: the
- * next one has room for others. */
-static void ask_for_rest(struct srd_sender *sender)
+ * next one has room for others. The path of the answer's echo works. */
+static void ask_for_rest(struct srd_sender *sender, const struct srd_answer *answer)
 {
-    sender->probe_due |= !list_empty(&sender->flight) && list_empty(&sender->lost) &&
-                         srd_first_loss_at(sender).ns == UINT64_MAX && !sender->described_all;
+    if (!sender->described_all && srd_has_flight(sender) && list_empty(&sender->lost) &&
+        srd_first_loss_at(sender).ns == UINT64_MAX) {
+        paths_want_probe(&sender->paths,
+                         answer->echo_path < sender->paths.count ? answer->echo_path : 0);
+    }
 }
 
 /* Does it speak of this flow, and of nothing that never left? */
@@ -121,14 +126,16 @@ static bool hear_echo(struct srd_sender *sender, const struct srd_answer *answer
     const struct path_echo_report echo = {.tsn = psn_of(answer->echo_tsn),
                                           .held_ns = answer->echo_delay_ns,
                                           .ce_packets = answer->ce_marked};
-    if (answer->echo_void) {
-        return true;
+    /* The flow may have had more paths before it rested. */
+    if (answer->echo_void || answer->echo_path >= sender->paths.count) {
+        return answer->echo_void || answer->echo_path < SRD_FLOW_PATHS;
     }
-    if (answer->echo_path != 0 || path_on_echo(&sender->path, &echo, now) == PATH_ECHO_IMPOSSIBLE) {
+    struct path *path = paths_at(&sender->paths, answer->echo_path);
+    if (path_on_echo(path, &echo, now) == PATH_ECHO_IMPOSSIBLE) {
         return false;
     }
     if (answer->duplicates != 0) {
-        path_on_spurious(&sender->path, answer->duplicates, now);
+        path_on_spurious(path, answer->duplicates, now);
     }
     return true;
 }
@@ -146,19 +153,24 @@ enum srd_heard srd_sender_on_answer(struct srd_sender *sender, const struct srd_
     if (!hear_echo(sender, answer, now)) {
         return SRD_HEARD_IMPOSSIBLE;
     }
+    if (UNLIKELY(answer->answers_probe)) {
+        paths_on_probe_answered(&sender->paths, now);
+    }
     for (uint32_t i = 0; i < answer->record_count; i++) {
         if (answer->records[i].kind != SRD_KIND_TAKEN) {
             refuse(sender, &answer->records[i], now);
         }
     }
-    take(sender, &sender->flight, answer, now);
+    for (uint32_t i = 0; i < sender->paths.count; i++) {
+        take(sender, &sender->flight[i], answer, now);
+    }
     take(sender, &sender->lost, answer, now);
     sender->described_all = !answer->more;
     if (answer->more && answer->record_count != 0) {
         sender->described = answer->records[answer->record_count - 1].psn;
     }
     srd_find_lost(sender, now);
-    ask_for_rest(sender);
+    ask_for_rest(sender, answer);
     INVARIANTS(srd_sender_check(sender));
     return SRD_HEARD;
 }

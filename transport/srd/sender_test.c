@@ -2,7 +2,7 @@
  *
  * Goal    A sender brings each instance to the end that the receiver chose, over a network that
  *         loses, repeats and reorders; it greets, gives up and begins anew when it has to (SRD-24,
- *         SRD-28, SRD-29).
+ *         SRD-28, SRD-29). It uses all of its paths, and leaves one that dies (SRD-36).
  * Method  Random worlds of one sender and one shipped receiver, whose verdicts are drawn; a table
  *         says what each message has to end with. Times and lost flows are tried one by one.
  */
@@ -44,6 +44,11 @@ struct bench {
     bool used[8];
     struct way ways[2]; /* To the receiver, to the sender. */
     uint32_t loss, copies;
+    uint64_t jitter;
+    uint64_t delay[SRD_FLOW_PATHS]; /* Of a path, each way; UINT64_MAX: it is dead. */
+    uint32_t carried[SRD_FLOW_PATHS], resent;
+    struct path others[SRD_FLOW_PATHS - 1];
+    struct path_record other_records[(SRD_FLOW_PATHS - 1) * SRD_PATH_RECORDS];
     struct srd_instance instances[MESSAGES];
     /* The receiver's verdict on each message, and its deeds. */
     uint8_t verdicts[MESSAGES]; /* enum srd_judged. */
@@ -58,6 +63,7 @@ static void start(struct bench *bench, uint64_t seed)
     prng_init(&bench->prng, seed);
     bench->now = (struct instant){100 * S};
     bench->policy = path_policy_default();
+    bench->jitter = MS / 10;
     list_init(&bench->records);
     for (int i = 0; i < RECORDS; i++) {
         list_init(&bench->transmissions[i].node);
@@ -85,11 +91,15 @@ static void carry(struct bench *bench, int way, const struct srd_packet *packet)
 {
     struct way *to = &bench->ways[way];
     const uint32_t copies = 1 + (prng_below(&bench->prng, 1000) < bench->copies);
-    for (uint32_t i = 0; i < copies; i++) {
+    const uint8_t path = packet->opcode == SRD_ANSWER ? packet->answer.echo_path : packet->path;
+    const uint64_t delay = bench->delay[path];
+    bench->carried[path] += packet->opcode == SRD_SEND;
+    bench->resent += packet->opcode == SRD_SEND && packet->resent;
+    for (uint32_t i = 0; i < copies && delay != UINT64_MAX; i++) {
         if (prng_below(&bench->prng, 1000) >= bench->loss && to->count < CHANNEL) {
             to->packets[to->count] = *packet;
-            to->at[to->count++] =
-                instant_after(bench->now, MS / 20 + prng_below(&bench->prng, MS / 10));
+            to->at[to->count++] = instant_after(
+                bench->now, delay + MS / 20 + prng_below(&bench->prng, bench->jitter));
         }
     }
 }
@@ -97,16 +107,20 @@ static void carry(struct bench *bench, int way, const struct srd_packet *packet)
 static bool arrive(struct bench *bench, int way, struct srd_packet *packet)
 {
     struct way *from = &bench->ways[way];
-    for (uint32_t i = 0; i < from->count; i++) {
-        if (instant_reached(bench->now, from->at[i])) {
-            *packet = from->packets[i];
-            from->count--;
-            from->packets[i] = from->packets[from->count];
-            from->at[i] = from->at[from->count];
-            return true;
-        }
+    uint32_t first = 0;
+    for (uint32_t i = 1; i < from->count; i++) {
+        first = instant_before(from->at[i], from->at[first]) ? i : first;
     }
-    return false;
+    if (from->count == 0 || !instant_reached(bench->now, from->at[first])) {
+        return false;
+    }
+    *packet = from->packets[first];
+    from->count--;
+    for (uint32_t i = first; i < from->count; i++) {
+        from->packets[i] = from->packets[i + 1];
+        from->at[i] = from->at[i + 1];
+    }
+    return true;
 }
 
 /* -- The receiver -------------------------------------------------------------------------------*/
@@ -247,6 +261,12 @@ static void step(struct bench *bench)
     bench->now.ns += MS / 50;
 }
 
+static void widen(struct bench *bench, uint8_t paths)
+{
+    srd_sender_widen(&bench->sender, bench->others, bench->other_records, (uint8_t)(paths - 1),
+                     bench->now);
+}
+
 /* -- Random worlds ------------------------------------------------------------------------------*/
 
 static uint8_t expected_status(uint8_t verdict, uint8_t refusals, uint8_t tries)
@@ -285,6 +305,12 @@ static void test_random_worlds(void **state)
                 posted++;
             }
             step(bench);
+            if (seed % 4 == 3 && bench->sender.state == SRD_FLOW_OPEN &&
+                bench->sender.paths.count == 1 && rtt_known(&bench->sender.path.rtt)) {
+                bench->delay[1] = prng_below(&bench->prng, 3) * MS;
+                bench->delay[2] = prng_below(&bench->prng, 2) ? UINT64_MAX : MS;
+                widen(bench, (uint8_t)(2 + seed / 4 % 2));
+            }
             left = MESSAGES;
             for (uint32_t i = 0; i < posted; i++) {
                 left -= bench->ended[i];
@@ -296,7 +322,7 @@ static void test_random_worlds(void **state)
         }
         assert_true(srd_sender_is_idle(&bench->sender));
         assert_int_equal(bench->sender.lowest, bench->sender.next);
-        assert_true(list_empty(&bench->sender.flight) && list_empty(&bench->sender.lost));
+        assert_true(list_empty(&bench->sender.flight[0]) && list_empty(&bench->sender.lost));
     }
     free(bench);
 }
@@ -380,6 +406,106 @@ static void open_flow(struct bench *bench)
     }
     assert_int_equal(bench->instances[0].status, SRD_STATUS_OK);
 }
+
+/* -- Several paths (SRD-36) ---------------------------------------------------------------------*/
+
+/* Messages of 20 packets from `from` on: all end well. */
+static void play(struct bench *bench, uint32_t from, uint32_t count)
+{
+    memset(bench->carried, 0, sizeof(bench->carried));
+    for (uint32_t i = from; i < from + count; i++) {
+        bench->verdicts[i] = SRD_JUDGED_TAKEN;
+        post(bench, i, 20, 0);
+    }
+    for (uint32_t i = from; i < from + count; i++) {
+        while (!bench->ended[i]) {
+            step(bench);
+        }
+        assert_int_equal(bench->instances[i].status, SRD_STATUS_OK);
+        assert_true(bench->delivered[i]);
+    }
+}
+
+/* One path is 20 times as long as the other. Both carry, and what is only late is not sent again. */
+static void test_unequal_paths(void **state)
+{
+    (void)state;
+    struct bench *bench = malloc(sizeof(*bench));
+    start(bench, 7);
+    open_flow(bench);
+    bench->delay[1] = 2 * MS;
+    bench->jitter = 1;
+    widen(bench, 2);
+    play(bench, 1, 150);
+    assert_true(bench->carried[0] > 300 && bench->carried[1] > 300);
+    assert_int_equal(bench->resent, 0);
+    free(bench);
+}
+
+static bool is_suspect(const struct bench *bench, uint8_t path)
+{
+    return paths_at(&bench->sender.paths, path)->suspect;
+}
+
+/* A path dies in the middle: what was under way there goes again by the other one, which then
+ * carries all but a few tries. It comes back, and carries again. */
+static void die(uint8_t dead)
+{
+    struct bench *bench = malloc(sizeof(*bench));
+    start(bench, 8);
+    open_flow(bench);
+    bench->jitter = 1;
+    widen(bench, 2);
+    play(bench, 1, 40);
+    assert_true(bench->carried[dead] > 100 && bench->resent == 0);
+    const uint64_t delay = bench->delay[dead];
+    bench->delay[dead] = UINT64_MAX;
+    play(bench, 41, 40);
+    assert_true(bench->resent > 0 && is_suspect(bench, dead));
+    const uint32_t resent = bench->resent;
+    play(bench, 81, 40);
+    assert_true(bench->resent == resent && bench->carried[dead] == 0);
+    bench->delay[dead] = delay;
+    bench->now.ns += S / 2;
+    play(bench, 121, 70);
+    assert_true(!is_suspect(bench, dead) && bench->carried[dead] > 100);
+    free(bench);
+}
+
+static void test_a_path_dies(void **state)
+{
+    (void)state;
+    die(0);
+    die(1);
+}
+
+/* A flow that begins anew has one path again, and a lone packet takes the quickest. */
+static void test_paths_of_a_flow(void **state)
+{
+    (void)state;
+    struct bench *bench = malloc(sizeof(*bench));
+    start(bench, 9);
+    open_flow(bench);
+    bench->delay[1] = 2 * MS;
+    widen(bench, 2);
+    play(bench, 1, 40);
+    memset(bench->carried, 0, sizeof(bench->carried));
+    for (uint32_t i = 50; i < 60; i++) {
+        bench->verdicts[i] = SRD_JUDGED_TAKEN;
+        post(bench, i, 1, 0);
+        while (!bench->ended[i]) {
+            step(bench);
+        }
+    }
+    assert_true(bench->carried[0] == 10 && bench->carried[1] == 0);
+    bench->now.ns = bench->sender.used_at.ns + SRD_IDLE_NS;
+    bench->open = false;
+    play(bench, 60, 1);
+    assert_int_equal(bench->sender.paths.count, 1);
+    free(bench);
+}
+
+/* -- Life ---------------------------------------------------------------------------------------*/
 
 /* SRD-28: 4 s after its first packet left; the answer that comes then is not believed. */
 static void test_give_up(void **state)
@@ -500,7 +626,7 @@ static void test_impossible_answers(void **state)
     wrong.answer.echo_tsn = psn_after(sender->path.next, 1).value;
     assert_int_equal(srd_sender_on_answer(sender, &wrong, bench->now), SRD_HEARD_IMPOSSIBLE);
     wrong.answer.echo_tsn = sender->path.next.value - 1;
-    wrong.answer.echo_path = 1;
+    wrong.answer.echo_path = SRD_FLOW_PATHS; /* A flow that rested may have had others. */
     assert_int_equal(srd_sender_on_answer(sender, &wrong, bench->now), SRD_HEARD_IMPOSSIBLE);
     wrong = answer;
     wrong.flow ^= 1;
@@ -531,7 +657,7 @@ static void test_withdraw(void **state)
         step(bench);
     }
     assert_int_equal(bench->instances[2].status, SRD_STATUS_OK);
-    assert_true(srd_sender_is_idle(&bench->sender) && list_empty(&bench->sender.flight));
+    assert_true(srd_sender_is_idle(&bench->sender) && list_empty(&bench->sender.flight[0]));
     free(bench);
 }
 
@@ -541,7 +667,9 @@ int main(void)
         cmocka_unit_test(test_random_worlds), cmocka_unit_test(test_unreachable),
         cmocka_unit_test(test_give_up),       cmocka_unit_test(test_lost_flow),
         cmocka_unit_test(test_idle),          cmocka_unit_test(test_impossible_answers),
-        cmocka_unit_test(test_withdraw),      cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_withdraw),      cmocka_unit_test(test_unequal_paths),
+        cmocka_unit_test(test_a_path_dies),   cmocka_unit_test(test_paths_of_a_flow),
+        cmocka_unit_test(test_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
