@@ -16,7 +16,8 @@
  * srd_* have the meaning of EFA's counters of the same names, but for srd_requests, which counts
  * packets: *_wrs and *_bytes are requests that ended well, *_wr_err others. Those of receives, of
  * answers to READs and of WRITEs that come in are a target's. srd_impaired_remote_conn counts flows
- * that slow down to the least rate, since their peer says nothing. Requests of SRD that ended well
+ * that slow down to the least rate, since their peer says nothing. srd_other_routes counts packets
+ * that left by other addresses or ports than the first. Requests of SRD that ended well
  * count as rdma_* as well, and timeouts of flows as timeouts.
  */
 #ifndef NIC_COUNTERS_H
@@ -100,6 +101,7 @@
     X(srd_retrans_bytes)                                                                           \
     X(srd_unresponsive_remote)                                                                     \
     X(srd_impaired_remote_conn)                                                                    \
+    X(srd_other_routes)                                                                            \
     X(drop_short)                                                                                  \
     X(drop_unknown_opcode)                                                                         \
     X(drop_wrong_version)                                                                          \

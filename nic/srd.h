@@ -37,6 +37,7 @@
 #include "wire/srd.h"
 
 struct nic;
+struct nic_routes;
 
 /* All 0: the NIC has no queue pairs of SRD. Otherwise each number is at least 1, qps of nic_limits
  * at most SRD_QPS_MAX, qpn_base the process' slot << 16, and qpn_span 256. */
@@ -51,6 +52,8 @@ struct srd_limits {
     uint32_t reads;       /* READs of peers that are being answered. */
     uint32_t send_bytes;  /* The longest SEND; at most SRD_PACKETS chunks. */
     uint32_t chunk_bytes; /* The payload of a packet: as the path's MTU allows. */
+    uint32_t paths;       /* Of a flow at a time; at most SRD_FLOW_PATHS, 0 is 1. */
+    uint32_t alone_bytes; /* A flow sends them by one path before it gets others. */
     bool lenient;         /* RDMA is granted to peers for which there is no address handle, too. */
 };
 
@@ -93,6 +96,15 @@ void srd_flush_host(struct nic *nic, uint16_t host);
  * too: then efadv_wc_read_sgid tells its GID. */
 bool srd_host_is_held(const struct nic *nic, uint16_t host);
 const struct gid *srd_host_gid(const struct nic *nic, uint16_t host);
+
+/* -- Ways ---------------------------------------------------------------------------------------
+ * A process may have several addresses and UDP ports. Its packets to another one leave by several
+ * of them: nic_departure.av has the addresses of each, and nic_departure.route is 0 for RoCE's port,
+ * or 1 + the number of another UDP source port of ours. */
+
+/* Our addresses and ports: the world fills in its part of nic/routes.h once, and draws `random` anew
+ * when it is 0. Unless it does, packets leave by the first way alone. */
+struct nic_routes *srd_own_routes(struct nic *nic);
 
 /* For tests: is nothing under way, and has every pool all that it had? */
 bool srd_is_quiet(const struct nic *nic);

@@ -134,6 +134,7 @@ static bool open_flow(struct srd_peer *peer, const struct srd_packet *packet, st
     }
     srd_entry_open(&peer->entry, packet->flow, packet->tag, now);
     srd_receiver_init(&peer->receiver, packet->flow, packet->tag, packet->psn - packet->back);
+    srd_file_way(peer);
     return true;
 }
 
@@ -168,8 +169,11 @@ static struct srd_peer *admit(struct nic *nic, const struct nic_frame *frame,
         return NULL;
     }
     if (verdict == SRD_ENTRY_STALE) {
-        srd_challenge(nic, frame, packet, SRD_REASON_STALE, now);
-        return NULL;
+        peer = srd_find_way(nic, frame, packet);
+        if (peer == NULL) {
+            srd_challenge(nic, frame, packet, SRD_REASON_STALE, now);
+            return NULL;
+        }
     }
     if (peer != NULL) {
         srd_touch_peer(peer);
@@ -192,6 +196,9 @@ static bool on_flow(struct nic *nic, const struct nic_frame *frame, const struct
         return false;
     }
     peer->heard_at = now;
+    if (UNLIKELY(peer->ways != NULL)) {
+        srd_ways_heard(peer, packet);
+    }
     srd_receiver_on_packet(&peer->receiver, packet,
                            (frame->traffic_class & INET_ECN_MASK) == INET_ECN_MASK, now);
     srd_leave_outdated(peer, now);
@@ -206,12 +213,36 @@ static bool on_flow(struct nic *nic, const struct nic_frame *frame, const struct
 
 /* -- Answers ------------------------------------------------------------------------------------*/
 
+/* A process that does not know a flow may not know that an address is ours, and what it knows of the
+ * flow at the first one. So what it says to others about that is not believed. */
+static bool is_of_first_way(const struct srd_peer *peer, const struct nic_frame *frame)
+{
+    const struct nic_av *av = &peer->qp.attributes.av;
+    return gid_equal(&av->destination, &frame->source) &&
+           gid_equal(&av->source, &frame->destination);
+}
+
+static enum srd_heard on_challenge(struct srd_peer *peer, const struct nic_frame *frame,
+                                   const struct srd_packet *packet, struct instant now)
+{
+    if (is_of_first_way(peer, frame)) {
+        return srd_sender_on_challenge(&peer->sender, packet, now);
+    }
+    if (peer->ways != NULL) {
+        srd_ways_missed(peer);
+    }
+    return SRD_HEARD_STALE;
+}
+
 static bool on_answer(struct nic *nic, const struct nic_frame *frame,
                       const struct srd_packet *packet, struct instant now, struct nic_move *move)
 {
-    struct srd_peer *peer = srd_find_flow(nic, &frame->source, packet->flow);
+    struct srd_peer *peer = srd_find_flow(nic, frame, packet->flow);
     if (peer == NULL) {
         return nic_drop(nic, COUNTER_drop_stale_response);
+    }
+    if (UNLIKELY(peer->ways != NULL)) {
+        srd_ways_heard(peer, packet);
     }
     enum srd_heard heard = SRD_HEARD;
     bool moves = false;
@@ -219,8 +250,9 @@ static bool on_answer(struct nic *nic, const struct nic_frame *frame,
         moves = srd_on_data(peer, packet, move);
     } else if (packet->opcode == SRD_ANSWER) {
         heard = srd_sender_on_answer(&peer->sender, packet, now);
+        srd_consider_ways(peer);
     } else {
-        heard = srd_sender_on_challenge(&peer->sender, packet, now);
+        heard = on_challenge(peer, frame, packet, now);
     }
     if (heard == SRD_HEARD_STALE) {
         nic_count(nic, COUNTER_drop_stale_response);
@@ -232,6 +264,44 @@ static bool on_answer(struct nic *nic, const struct nic_frame *frame,
         srd_update(peer, now);
     }
     return moves;
+}
+
+/* -- Paths --------------------------------------------------------------------------------------*/
+
+/* The peer of whose flow a PATH CHALLENGE or PATH RESPONSE is; NULL: there is none, or it rests. */
+static struct srd_peer *peer_of_path(struct nic *nic, const struct nic_frame *frame,
+                                     const struct srd_packet *packet, struct instant now)
+{
+    struct srd_peer *peer;
+    if (packet->path_challenge.of_target) {
+        peer = srd_find_flow(nic, frame, packet->flow);
+        return peer != NULL && peer->sender.state == SRD_FLOW_OPEN &&
+                       peer->sender.tag == packet->tag
+                   ? peer
+                   : NULL;
+    }
+    const struct srd_source source =
+        srd_source_of(&frame->source, (uint8_t)(packet->source_qpn >> 8));
+    return judge_flow(nic, &source, packet, now, &peer) == SRD_ENTRY_KNOWN
+               ? peer
+               : srd_find_way(nic, frame, packet);
+}
+
+static void on_path(struct nic *nic, const struct nic_frame *frame, const struct srd_packet *packet,
+                    struct instant now)
+{
+    struct srd_peer *peer = peer_of_path(nic, frame, packet, now);
+    if (peer == NULL) {
+        nic_count(nic, COUNTER_drop_stale_response);
+        return;
+    }
+    if (packet->opcode == SRD_PATH_CHALLENGE) {
+        srd_on_path_challenge(peer, frame, packet);
+    } else {
+        srd_on_path_response(peer, packet, now);
+    }
+    srd_touch_peer(peer);
+    srd_update(peer, now);
 }
 
 /* -- Frames -------------------------------------------------------------------------------------*/
@@ -295,7 +365,7 @@ enum nic_arrived srd_on_frame(struct nic *nic, const struct nic_frame *frame, st
     case SRD_CHALLENGE: moves = on_answer(nic, frame, &packet, now, move); break;
     case SRD_HELLO: srd_challenge(nic, frame, &packet, SRD_REASON_HELLO, now); break;
     case SRD_PATH_CHALLENGE:
-    case SRD_PATH_RESPONSE: return nic_drop(nic, COUNTER_drop_unknown_opcode), NIC_DONE;
+    case SRD_PATH_RESPONSE: on_path(nic, frame, &packet, now); break;
     }
     return moves ? NIC_MOVES : NIC_DONE;
 }

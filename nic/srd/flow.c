@@ -21,6 +21,7 @@ bool srd_flow_ready(const struct qp *qp)
     }
     const struct srd_peer *peer = CONTAINER_OF_CONST(qp, struct srd_peer, qp);
     return peer->receiver.reply.due || !list_empty(&peer->reads) ||
+           (UNLIKELY(peer->ways != NULL) && peer->ways->responses.due != 0) ||
            srd_sender_ready(&peer->sender, qp->nic->now);
 }
 
@@ -219,6 +220,9 @@ static bool next_of_sender(struct srd_peer *peer, struct instant now,
 static bool next(struct srd_peer *peer, struct instant now, struct nic_departure *departure,
                  struct srd_packet *packet)
 {
+    if (UNLIKELY(peer->ways != NULL) && srd_next_of_ways(peer, now, departure, packet)) {
+        return true;
+    }
     peer->answered = peer->receiver.reply.due && !(peer->answered && !list_empty(&peer->reads));
     if (peer->answered) {
         srd_receiver_answer(&peer->receiver, SRD_WAIT_CODE, now, packet);
@@ -245,6 +249,9 @@ bool srd_flow_next(struct qp *qp, struct instant now, struct nic_departure *depa
         srd_cut(peer, now);
         found = next(peer, now, departure, &packet);
     } while (!found && srd_flow_ready(qp));
+    if (UNLIKELY(found && peer->ways != NULL)) {
+        srd_lead(peer, &packet, departure);
+    }
     if (found) {
         seal(departure, &packet, peer->source.slot);
     }
@@ -283,6 +290,7 @@ void srd_flow_check(const struct qp *qp)
     const struct srd_peer *peer = CONTAINER_OF_CONST(qp, struct srd_peer, qp);
     if (peer->there) {
         srd_receiver_check(&peer->receiver);
+        srd_ways_check(peer);
         srd_sender_check(&peer->sender);
     }
 }

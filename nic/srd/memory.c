@@ -25,7 +25,8 @@ size_t srd_nic_bytes(const struct nic_limits *limits)
            line_aligned(bucket_count(srd->contacts) * sizeof(uint32_t)) +
            line_aligned(srd->peers * sizeof(struct srd_guest)) +
            line_aligned(srd->peers * sizeof(struct srd_peer)) +
-           line_aligned(bucket_count(srd->peers) * sizeof(struct srd_peer *)) +
+           line_aligned(srd->peers * sizeof(struct srd_ways)) +
+           2 * line_aligned(bucket_count(srd->peers) * sizeof(struct srd_peer *)) +
            line_aligned(srd->requests * sizeof(struct srd_request)) +
            line_aligned(srd->parts * sizeof(struct srd_part)) +
            line_aligned(srd->assemblies * sizeof(struct srd_incoming)) +
@@ -42,6 +43,7 @@ static void check_limits(const struct nic_limits *limits)
     CHECK(srd->assemblies >= 1 && srd->reads >= 1 && srd->packets >= 1);
     CHECK(srd->chunk_bytes >= SRD_CHUNK_LEAST && srd->chunk_bytes <= SRD_CHUNK_MOST);
     CHECK(srd->chunk_bytes % SRD_CHUNK_STEP == 0);
+    CHECK(srd->paths <= SRD_FLOW_PATHS);
     CHECK(srd->send_bytes <= SRD_PACKETS * srd->chunk_bytes);
     CHECK((limits->qpn_base & 0xffff) == 0 && limits->qpn_span == 256);
 }
@@ -95,6 +97,8 @@ void srd_nic_init(struct nic *nic, void *memory)
     shared->contact_buckets = take(&at, bucket_count(limits->contacts) * sizeof(uint32_t));
     shared->guests = take(&at, limits->peers * sizeof(struct srd_guest));
     shared->peers = take(&at, limits->peers * sizeof(struct srd_peer));
+    shared->ways = take(&at, limits->peers * sizeof(struct srd_ways));
+    shared->way_buckets = take(&at, bucket_count(limits->peers) * sizeof(struct srd_peer *));
     shared->flow_buckets = take(&at, bucket_count(limits->peers) * sizeof(struct srd_peer *));
     shared->requests = take(&at, limits->requests * sizeof(struct srd_request));
     shared->parts = take(&at, limits->parts * sizeof(struct srd_part));
@@ -107,6 +111,7 @@ void srd_nic_init(struct nic *nic, void *memory)
     shared->slot = (uint8_t)(nic->limits.qpn_base >> 16);
     shared->boot = (uint32_t)prng_next(&nic->prng);
     shared->key = (struct siphash_key){{prng_next(&nic->prng), prng_next(&nic->prng)}};
+    shared->routes.ports = 1; /* Until the world says how many. */
     shared->policy = path_policy_default();
     shared->ring_policy = path_policy_of_ring();
     make_lists(shared, limits);

@@ -71,11 +71,13 @@ static struct srd_peer **flow_bucket(const struct srd_shared *shared, uint32_t f
     return &shared->flow_buckets[flow & shared->flow_mask];
 }
 
-struct srd_peer *srd_find_flow(const struct nic *nic, const struct gid *gid, uint32_t flow)
+struct srd_peer *srd_find_flow(const struct nic *nic, const struct nic_frame *frame, uint32_t flow)
 {
+    const uint8_t *gid = frame->source.bytes;
     struct srd_peer *peer = *flow_bucket(nic->srd, flow);
-    while (peer != NULL && (peer->filed != flow || memcmp(peer->source.gid, gid->bytes, 16) != 0 ||
-                            peer->sender.state == SRD_FLOW_NONE)) {
+    while (peer != NULL &&
+           (peer->filed != flow || peer->sender.state == SRD_FLOW_NONE ||
+            (memcmp(peer->source.gid, gid, 16) != 0 && !srd_is_of_way(peer, frame)))) {
         peer = peer->next_of_flow;
     }
     return peer;
@@ -146,6 +148,7 @@ void srd_rest(struct srd_peer *peer)
     peer->contact->peer = 0;
     peer->contact = NULL;
     srd_host_loses_peer(nic, peer->host);
+    srd_forget_ways(peer);
     unfile(peer);
     timer_wheel_remove(&nic->timers, qp_timer_id(&peer->qp), &peer->qp.timer);
     peer->there = false;

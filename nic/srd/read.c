@@ -63,7 +63,8 @@ uint8_t srd_take_read(struct srd_peer *peer, const struct srd_packet *packet)
                               .key = packet->key,
                               .bytes = packet->message_bytes,
                               .psn = packet->psn,
-                              .chunk_bytes = packet->chunk_bytes};
+                              .chunk_bytes = packet->chunk_bytes,
+                              .path = packet->path};
     list_init(&read->node);
     list_append(&peer->reads, &read->node);
     peer->guest->reading++;
@@ -118,6 +119,7 @@ bool srd_next_data(struct srd_peer *peer, struct nic_departure *departure,
                                           .tsn = peer->data_sent++ & ROCE_24_BITS,
                                           .flow = peer->receiver.flow,
                                           .tag = peer->receiver.tag,
+                                          .path = one.path,
                                           .psn = one.psn,
                                           .index = (uint8_t)index,
                                           .chunk_bytes = one.chunk_bytes};

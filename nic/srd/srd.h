@@ -13,6 +13,7 @@
  *     hosts.c      addresses, and what the peers at each hold of what all share
  *     contacts.c   processes that are known
  *     memory.c     the memory of all of that
+ *     ways.c       several addresses and ports of ours and of a process
  *     peers.c      processes with which something goes on
  *     target.c     which request may do what here, and messages that came in part
  *     request.c    requests under way, their parts, and their ends
@@ -27,6 +28,7 @@
 #ifndef NIC_SRD_SRD_H
 #define NIC_SRD_SRD_H
 
+#include "nic/routes.h"
 #include "nic/service.h"
 #include "nic/srd.h"
 #include "transport/srd/entry.h"
@@ -123,6 +125,7 @@ struct srd_read {
     uint64_t wanted;
     uint32_t key, bytes, psn;
     uint16_t chunk_bytes;
+    uint8_t path; /* That of the READ. */
 };
 
 /* A message that comes in, while it has a receive. */
@@ -142,6 +145,21 @@ static inline struct receive *srd_receive_of(struct srd_incoming *incoming)
     return (struct receive *)(void *)incoming->room;
 }
 
+/* State of an active process to which there are several routes. */
+struct srd_ways {
+    struct srd_peer *next; /* In its bucket, by `filed`: its receiver's flow. */
+    uint32_t filed;
+    bool of_target; /* The responses that are owed are about the flow that leads here. */
+    uint8_t turns[SRD_FLOW_PATHS]; /* How often the peer's paths have left their routes. */
+    struct proof known;            /* The peer knows our addresses; asked about again and again. */
+    struct nic_routes routes;
+    struct nic_responses responses;
+    struct nic_av av; /* Of the newest packet that left by another route than the first. */
+    struct path paths[SRD_FLOW_PATHS - 1];
+    struct path_record records[(SRD_FLOW_PATHS - 1) * SRD_PATH_RECORDS];
+};
+_Static_assert(sizeof(struct srd_ways) <= 2560, "several ways take 2.5 KB more");
+
 /* Who begins something with a process? */
 enum srd_caller {
     SRD_WE,   /* A program here. */
@@ -160,6 +178,7 @@ struct srd_peer {
     uint16_t host;
     bool there; /* Not a free one. */
     enum srd_caller caller;
+    struct srd_ways *ways; /* NULL: there is the first one alone. */
     struct srd_entry entry;
     struct instant heard_at; /* A packet of its flow. */
     struct instant used_at;
@@ -209,6 +228,9 @@ struct srd_shared {
     uint32_t contact_found; /* The last time; it may be free, or another process's meanwhile. */
     uint32_t contact_hand;  /* The search for one that may be forgotten goes on here. */
     struct srd_peer *peers;
+    struct nic_routes routes; /* Ours. */
+    struct srd_ways *ways;    /* One for each peer, untouched until it has several. */
+    struct srd_peer **way_buckets;
     struct srd_peer **flow_buckets; /* By the flow of the sender. */
     uint32_t flow_mask;
     uint32_t peers_made, peers_there;
@@ -263,13 +285,41 @@ struct srd_contact *srd_make_contact(struct nic *nic, const struct srd_source *s
 size_t srd_nic_bytes(const struct nic_limits *limits);
 void srd_nic_init(struct nic *nic, void *memory);
 
+/* -- ways.c -------------------------------------------------------------------------------------*/
+
+/* Did the frame come from an address of the peer to one of ours, the first ones or others? */
+bool srd_is_of_way(const struct srd_peer *peer, const struct nic_frame *frame);
+/* The peer of whose flow the packet is, from whichever address of its; NULL: none. */
+struct srd_peer *srd_find_way(const struct nic *nic, const struct nic_frame *frame,
+                              const struct srd_packet *packet);
+/* The flow that leads here may be another one. */
+void srd_file_way(struct srd_peer *peer);
+void srd_forget_ways(struct srd_peer *peer);
+/* An answer came: does the flow send enough to be worth several ways? */
+void srd_consider_ways(struct srd_peer *peer);
+/* A packet of a peer that has ways leaves: by which? */
+void srd_lead(struct srd_peer *peer, const struct srd_packet *packet,
+              struct nic_departure *departure);
+/* The next response or challenge to a peer that has ways; false: there is none. */
+bool srd_next_of_ways(struct srd_peer *peer, struct instant now, struct nic_departure *departure,
+                      struct srd_packet *packet);
+void srd_on_path_challenge(struct srd_peer *peer, const struct nic_frame *frame,
+                           const struct srd_packet *packet);
+void srd_on_path_response(struct srd_peer *peer, const struct srd_packet *packet,
+                          struct instant now);
+/* A packet of a peer that has ways came. */
+void srd_ways_heard(struct srd_peer *peer, const struct srd_packet *packet);
+/* Somebody says that the peer does not know our flow at another address: perhaps it has rested. */
+void srd_ways_missed(struct srd_peer *peer);
+void srd_ways_check(const struct srd_peer *peer);
+
 /* -- peers.c ------------------------------------------------------------------------------------*/
 
 void srd_make_port(struct nic *nic);
 /* The process, if something goes on with it; NULL: nothing does. */
 struct srd_peer *srd_peer_of_contact(const struct nic *nic, const struct srd_contact *contact);
-/* The peer whose sender has that flow, at that address; NULL: none. */
-struct srd_peer *srd_find_flow(const struct nic *nic, const struct gid *gid, uint32_t flow);
+/* The peer whose sender has that flow, from an address of which the frame came; NULL: none. */
+struct srd_peer *srd_find_flow(const struct nic *nic, const struct nic_frame *frame, uint32_t flow);
 enum srd_met {
     SRD_MET,
     SRD_MET_LATER, /* There is no peer for it now, or none that its caller may have. */

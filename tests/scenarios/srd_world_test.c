@@ -4,10 +4,12 @@
  *
  * Goal    A message is delivered once at most; a success was delivered; an error that says the
  *         message was not taken is true for ever, however late a copy comes; bytes are right; all
- *         ends, and nothing is held (SRD-37, SRD-23, SRD-24, SRD-28, SRD-29, SRD-30, SRD-32).
+ *         ends, and nothing is held (SRD-37, SRD-23, SRD-24, SRD-28, SRD-29, SRD-30, SRD-32), by one
+ *         way or by several (SRD-36).
  * Method  Four NICs in virtual time. The seed chooses loss, copies, copies that come up to 40 s
  *         late, partitions, receives that are missing, queue pairs that leave and come back, and
- *         processes that are killed or stopped. Programs post again what was not taken, as
+ *         processes that are killed or stopped; who has a second address, on a network of its own
+ *         with other delays, and when that or the first is cut. Programs post again what was not taken, as
  *         libfabric does. At last the network heals, and what is posted then has to succeed.
  *         Run twice, a seed gives the same digest.
  *         Replay and more worlds: tests/scenarios/seeds.h.
@@ -22,9 +24,11 @@
 
 #include "nic/inventory.h"
 #include "nic/nic.h"
+#include "nic/routes.h"
 #include "tests/scenarios/seeds.h"
 #include "tests/world/link.h"
 #include "tests/world/timer.h"
+#include "transport/srd/sender.h"
 
 #define PROCESSES 4u
 #define MESSAGES  40u
@@ -41,6 +45,7 @@
 #define SENDER    0
 #define RECEIVER  1
 #define READ_DONE 0xee
+#define WAYS      2u /* Networks, on each of which a process may have an address. */
 
 enum outcome {
     PENDING,
@@ -70,7 +75,8 @@ struct process {
     uint32_t life;
     bool stopped;
     struct nic *nic;
-    struct gid gid;
+    struct gid gids[WAYS];
+    bool second; /* It has both. */
     struct pd pd;
     struct cq cq;
     struct completion *ring;
@@ -99,7 +105,8 @@ enum happening {
     LEAVES,
     COMES_BACK,
     GETS_RECEIVES,
-    PARTED, /* The network, for a while. */
+    PARTED, /* The networks, for a while. */
+    CUT,    /* One of them; `process` says which. */
     HEALED,
 };
 struct fate {
@@ -112,7 +119,9 @@ struct fate {
 
 struct world {
     struct sim sim;
-    struct link link;
+    struct link links[WAYS];
+    uint32_t paths;
+    uint64_t by_way[WAYS];
     struct sim_pool packets, moves;
     uint64_t move_ps, seed, span_ps;
     struct process processes[PROCESSES];
@@ -124,7 +133,7 @@ struct world {
 };
 
 /* The ends of messages in all worlds. */
-static uint64_t statuses[SRD_STATUS_FEATURE_MISMATCH + 1], deliveries;
+static uint64_t statuses[SRD_STATUS_FEATURE_MISMATCH + 1], deliveries, packets_by_way[WAYS];
 
 static struct world *world_of(struct sim *sim)
 {
@@ -167,6 +176,8 @@ static struct nic_limits limits(const struct world *world)
                                        .parts = 16,
                                        .packets = 40,
                                        .reads = 6,
+                                       .paths = world->paths,
+                                       .alone_bytes = 1000,
                                        .send_bytes = 8192,
                                        .chunk_bytes = CHUNK}};
 }
@@ -231,6 +242,10 @@ static void start(struct world *world, uint32_t number)
     process->receives = 0;
     process->nic = nic_init(&shape, prng_next(&world->sim.prng), memory);
     nic_note_time(process->nic, sim_instant(&world->sim));
+    struct nic_routes *routes = srd_own_routes(process->nic);
+    routes->ports = 1;
+    routes->own_count = process->second;
+    routes->own[0] = process->gids[1];
     process->memory = malloc(sizeof(*process->memory));
     fill_memory(process->memory);
     process->pd = (struct pd){0};
@@ -246,7 +261,8 @@ static void start(struct world *world, uint32_t number)
                      STATUS_OK);
     for (uint32_t i = 0; i < PROCESSES; i++) {
         uint16_t host;
-        assert_int_equal(srd_hold_host(process->nic, &world->processes[i].gid, &host), STATUS_OK);
+        assert_int_equal(srd_hold_host(process->nic, &world->processes[i].gids[0], &host),
+                         STATUS_OK);
     }
     for (int i = 0; i < QP_COUNT; i++) {
         make_qp(world, process, i);
@@ -288,7 +304,7 @@ static void post(struct world *world, uint32_t number)
     const bool reads = message->kind == WORK_READ;
     const uint8_t *local = reads ? from->memory->in[number] : from->memory->out[number];
     const uint8_t *remote = reads ? to->memory->out[number] : to->memory->in[number];
-    const struct nic_av av = {.source = from->gid, .destination = to->gid, .hop_limit = 64};
+    const struct nic_av av = {.source = from->gids[0], .destination = to->gids[0], .hop_limit = 64};
     /* In two pieces. */
     const uint32_t half = message->bytes / 3;
     const struct sge sges[2] = {{.address = (uintptr_t)local,
@@ -345,7 +361,7 @@ static void on_receive(struct world *world, struct process *process,
     }
     assert_int_equal(completion->bytes, message->bytes);
     assert_true(gid_equal(srd_host_gid(process->nic, completion->host),
-                          &world->processes[message->from].gid));
+                          &world->processes[message->from].gids[0]));
     /* A process that came in the place of another has other memory, where WRITEs do not reach. */
     compare(world,
             send ? process->memory->receives[completion->wr_id] : process->memory->in[number],
@@ -448,7 +464,7 @@ static void on_late_move(struct sim *sim, struct sim_event *event)
 
 static void begin_move(struct world *world, struct datagram *datagram, struct nic_move *move)
 {
-    struct process *process = &world->processes[datagram->to];
+    struct process *process = &world->processes[datagram->to / WAYS];
     if (world->move_ps == 0) {
         finish_move(world, process, move);
         link_give(datagram);
@@ -457,18 +473,33 @@ static void begin_move(struct world *world, struct datagram *datagram, struct ni
     struct late_move *late = sim_pool_take(&world->moves);
     CHECK(late != NULL);
     sim_event_init(&late->event, on_late_move);
-    late->process = datagram->to;
+    late->process = datagram->to / WAYS;
     late->life = process->life;
     late->datagram = datagram;
     late->move = *move;
     sim_after(&world->sim, &late->event, prng_below(&world->sim.prng, world->move_ps));
 }
 
+/* A datagram's end: a process and one of its addresses. */
+static uint32_t end_of(const struct world *world, const struct gid *gid)
+{
+    uint32_t end = 0;
+    while (!gid_equal(&world->processes[end / WAYS].gids[end % WAYS], gid)) {
+        CHECK(++end < PROCESSES * WAYS);
+    }
+    return end;
+}
+
+static const struct gid *gid_of(const struct world *world, uint32_t end)
+{
+    return &world->processes[end / WAYS].gids[end % WAYS];
+}
+
 static void on_arrival(struct sim *sim, struct sim_event *event)
 {
     struct world *world = world_of(sim);
     struct datagram *datagram = link_datagram(event);
-    struct process *process = &world->processes[datagram->to];
+    struct process *process = &world->processes[datagram->to / WAYS];
     struct nic_move move;
     if (process->stopped) { /* It waits in the socket. */
         sim_schedule(sim, event, process->stopped_until_ps + 1);
@@ -477,8 +508,8 @@ static void on_arrival(struct sim *sim, struct sim_event *event)
     sim_note(sim, (uint64_t)datagram->count << 32 | datagram->from << 8 | datagram->to);
     const struct nic_frame frame = {.headers = datagram->bytes,
                                     .headers_bytes = datagram->count,
-                                    .source = world->processes[datagram->from].gid,
-                                    .destination = process->gid,
+                                    .source = *gid_of(world, datagram->from),
+                                    .destination = *gid_of(world, datagram->to),
                                     .hop_limit = 64};
     if (nic_on_packet(process->nic, &frame, sim_instant(sim), &move) == NIC_MOVES) {
         begin_move(world, datagram, &move);
@@ -487,13 +518,16 @@ static void on_arrival(struct sim *sim, struct sim_event *event)
     }
 }
 
-static void transmit(struct world *world, uint32_t from, const struct nic_departure *departure)
+/* A second address is on the second network, also for packets to a process that has none. */
+static void transmit(struct world *world, uint32_t number, const struct nic_departure *departure)
 {
     uint8_t bytes[FRAME_MAX];
-    uint32_t to = 0, count = departure->headers_bytes;
-    while (!gid_equal(&world->processes[to].gid, &departure->av->destination)) {
-        CHECK(++to < PROCESSES);
-    }
+    uint32_t count = departure->headers_bytes;
+    const uint32_t from = end_of(world, &departure->av->source);
+    const uint32_t to = end_of(world, &departure->av->destination);
+    const uint32_t way = (from | to) % WAYS;
+    CHECK(from / WAYS == number && departure->route <= way);
+    world->by_way[way]++;
     memcpy(bytes, departure->headers, count);
     for (uint32_t i = 0; i < departure->segment_count; i++) {
         const struct segment *segment = &departure->segments[i];
@@ -501,7 +535,7 @@ static void transmit(struct world *world, uint32_t from, const struct nic_depart
         count += segment->bytes;
     }
     memset(bytes + count, 0, departure->pad_bytes);
-    link_send(&world->link, from, to, bytes, count + departure->pad_bytes);
+    link_send(&world->links[way], from, to, bytes, count + departure->pad_bytes);
 }
 
 static void on_timer(struct sim *sim, struct sim_event *event)
@@ -522,6 +556,9 @@ static void serve(struct world *world, uint32_t number)
         return;
     }
     nic_check(process->nic);
+    if (srd_own_routes(process->nic)->random == 0) {
+        srd_own_routes(process->nic)->random = prng_next(&world->sim.prng);
+    }
     while ((qp = nic_next_qp(process->nic)) != NULL) {
         if (nic_next_packet(process->nic, qp, sim_instant(&world->sim), &departure)) {
             transmit(world, number, &departure);
@@ -552,9 +589,11 @@ static void kill_process(struct world *world, uint32_t number)
 /* The network is good from now on, and there are receives. */
 static void heal(struct world *world)
 {
-    memset(world->link.settings.faults.millionths, 0,
-           sizeof(world->link.settings.faults.millionths));
-    world->link.cut_until_ps = 0;
+    for (uint32_t way = 0; way < WAYS; way++) {
+        uint32_t *faults = world->links[way].settings.faults.millionths;
+        memset(faults, 0, sizeof(world->links[way].settings.faults.millionths));
+        world->links[way].cut_until_ps = 0;
+    }
     for (uint32_t i = 0; i < PROCESSES; i++) {
         struct process *process = &world->processes[i];
         for (int k = 0; k < QP_COUNT; k++) {
@@ -591,7 +630,10 @@ static void happen(struct world *world, const struct fate *fate)
     case GETS_RECEIVES:
         post_receives(world, process, 1 + (uint32_t)prng_below(&world->sim.prng, 3));
         return;
-    case PARTED: world->link.cut_until_ps = fate->until_ps; return;
+    case PARTED:
+        world->links[0].cut_until_ps = world->links[1].cut_until_ps = fate->until_ps;
+        return;
+    case CUT: world->links[fate->process].cut_until_ps = fate->until_ps; return;
     case HEALED: heal(world); return;
     }
 }
@@ -601,7 +643,7 @@ static void on_fate(struct sim *sim, struct sim_event *event)
     struct world *world = world_of(sim);
     struct fate *fate = CONTAINER_OF(event, struct fate, event);
     struct process *process = &world->processes[fate->process];
-    if (process->stopped && fate->what != KILLED && fate->what != PARTED) {
+    if (process->stopped && fate->what != KILLED && fate->what != PARTED && fate->what != CUT) {
         if (sim->now_ps < process->stopped_until_ps) {
             sim_schedule(sim, event, process->stopped_until_ps + 1);
             return;
@@ -666,6 +708,11 @@ static void draw_fates(struct world *world, uint64_t begin_ps)
         const uint64_t at_ps = begin_ps + prng_below(prng, span);
         add_fate(world, PARTED, 0, at_ps, at_ps + prng_below(prng, 8 * S));
     }
+    for (int i = 0; i < 2; i++) {
+        const uint64_t at_ps = begin_ps + prng_below(prng, span);
+        add_fate(world, CUT, (uint32_t)prng_below(prng, WAYS), at_ps,
+                 at_ps + prng_below(prng, 2) * prng_below(prng, 8 * S));
+    }
     add_fate(world, HEALED, 0, begin_ps + span + 50 * S, 0);
 }
 
@@ -712,14 +759,21 @@ static void make(struct world *world, uint64_t seed)
     sim_run_until(&world->sim, begin_ps);
     link_pool_open(&world->packets, PACKETS, FRAME_MAX);
     sim_pool_open(&world->moves, PACKETS, sizeof(struct late_move));
-    const struct link_settings settings = draw_network(prng);
-    link_init(&world->link, &world->sim, &world->packets, &settings, on_arrival);
+    for (uint32_t way = 0; way < WAYS; way++) {
+        const struct link_settings settings = draw_network(prng);
+        link_init(&world->links[way], &world->sim, &world->packets, &settings, on_arrival);
+    }
+    world->paths = (uint32_t)prng_below(prng, SRD_FLOW_PATHS + 1);
     world->move_ps = prng_below(prng, 2) * prng_below(prng, MS);
     world->tight = prng_below(prng, 4) == 0;
     world->crowded = prng_below(prng, 3) == 0;
     world->span_ps = prng_below(prng, 2) ? 2 * S : 60 * S;
     for (uint32_t i = 0; i < PROCESSES; i++) {
-        world->processes[i].gid = (struct gid){{[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(i + 1)}};
+        for (uint32_t way = 0; way < WAYS; way++) {
+            world->processes[i].gids[way] =
+                (struct gid){{[10] = 0xff, 0xff, 10, (uint8_t)way, 0, (uint8_t)(i + 1)}};
+        }
+        world->processes[i].second = prng_below(prng, 4) != 0;
     }
     for (uint32_t i = 0; i < PROCESSES; i++) {
         sim_event_init(&world->processes[i].timer, on_timer);
@@ -784,6 +838,8 @@ static uint64_t run(uint64_t seed)
         }
     } while (sim_next_ps(&world.sim) < end_ps && sim_step(&world.sim));
     check_end(&world);
+    packets_by_way[0] += world.by_way[0];
+    packets_by_way[1] += world.by_way[1];
     for (uint32_t i = 0; i < PROCESSES; i++) {
         end(&world.processes[i]);
     }
@@ -810,7 +866,9 @@ static void test_worlds(void **state)
                           (unsigned long long)statuses[i]);
         }
     }
-    print_message("deliveries: %llu\n", (unsigned long long)deliveries);
+    print_message("deliveries: %llu; packets by each way: %llu, %llu\n",
+                  (unsigned long long)deliveries, (unsigned long long)packets_by_way[0],
+                  (unsigned long long)packets_by_way[1]);
 }
 
 int main(int argc, char **argv)
