@@ -31,6 +31,7 @@
 #include "drivers/system/random.h"
 #include "drivers/system/sandbox.h"
 #include "drivers/system/system.h"
+#include "transport/srd/sender.h"
 
 /* The time that the end of a program waits for our thread, which others may hold up. */
 #define LEAVE_NS      2000000000u
@@ -121,6 +122,9 @@ static void limit_efa(struct nic_limits *mine)
                                     .packets = 1u << 14,
                                     .reads = 1024,
                                     .send_bytes = 8192,
+                                    .paths = mine->block.paths < SRD_FLOW_PATHS ? mine->block.paths
+                                                                                : SRD_FLOW_PATHS,
+                                    .alone_bytes = 1u << 16,
                                     .chunk_bytes = path_mtu_bytes(mine->mtu) - SRD_CHUNK_STEP};
     mine->srd.chunk_bytes =
         mine->srd.chunk_bytes < SRD_CHUNK_LEAST ? SRD_CHUNK_LEAST : mine->srd.chunk_bytes;
@@ -151,6 +155,7 @@ static struct nic_limits limits_of(const struct live *live)
     }
     if (live->config.nic == LIVE_EFA) {
         limit_efa(&mine);
+        mine.srd.paths = live->config.wire == LIVE_WIRE_SHM ? 1 : mine.srd.paths;
     }
     if (live->config.map_queues) {
         mine.key_bits = REGION_SHORT_KEY_BITS; /* Descriptors have no more. */
@@ -165,6 +170,11 @@ static void *map_nic(size_t bytes)
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
+}
+
+static bool has_udp(const struct live *live)
+{
+    return udp_port_fd_count(&live->udp) > 0;
 }
 
 /* The pools are smaller where a process may not have enough address space (ulimit -v), or where the
@@ -185,6 +195,10 @@ static bool make_nic(struct live *live, char *error, size_t error_bytes)
     }
     live->nic_memory_bytes = bytes;
     live->nic = nic_init(&mine, random_seed(), live->nic_memory);
+    if (live->config.nic == LIVE_EFA && has_udp(live)) {
+        udp_port_describe_routes(&live->udp, &live->addresses.entries[0].gid,
+                                 srd_own_routes(live->nic));
+    }
     page_tell_nic(getauxval(AT_SYSINFO_EHDR),
                   &(struct box_nic){.process = getpid(),
                                     .counters = COUNTER_COUNT,
@@ -203,11 +217,6 @@ static bool find_addresses(struct live *live, char *error, size_t error_bytes)
     return errno == EADDRINUSE && live->config.device == NULL &&
            live->config.wire != LIVE_WIRE_UDP &&
            address_find_without_udp(&live->addresses, error, error_bytes);
-}
-
-static bool has_udp(const struct live *live)
-{
-    return udp_port_fd_count(&live->udp) > 0;
 }
 
 static bool open_ports(struct live *live, char *error, size_t error_bytes)

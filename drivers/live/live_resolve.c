@@ -255,9 +255,13 @@ struct link *live_ring_for_now(struct live *live, const struct qp *qp)
 
 /* A peer of SRD may have no address handle here. Over UDP the datagram reaches a process that reads
  * the peer's common socket, and hands it on. */
-struct link *live_link_for_now(struct live *live, const struct nic_av *av, uint32_t qpn)
+struct link *live_link_for_now(struct live *live, const struct nic_departure *departure)
 {
-    const uint32_t slot = share_slot_of(qpn);
+    const struct nic_av *av = departure->av;
+    const uint32_t slot = share_slot_of(departure->destination_qpn);
+    if (UNLIKELY(departure->route != 0)) {
+        return udp_port_passing_route(&live->udp, &av->source, &av->destination, departure->route);
+    }
     if (ring_leads_to(live, &av->destination, slot)) {
         struct link *link = shm_link_for_now(live, av, slot);
         return link != NULL && shm_link_has_room(link) ? link : NULL;

@@ -29,8 +29,8 @@ MUST_USE bool live_is_out_of_reach(struct live *live, const struct gid *peer, ui
  * none, or `qp` is no carrier. */
 struct link *live_ring_for_now(struct live *live, const struct qp *qp);
 /* The link to the process that has the queue pair, for one packet of SRD: it is not held. NULL:
- * none; the packet is lost. */
-struct link *live_link_for_now(struct live *live, const struct nic_av *av, uint32_t qpn);
+ * none; the packet is lost. Packets by other routes than the first never take a ring. */
+struct link *live_link_for_now(struct live *live, const struct nic_departure *departure);
 /* The link to the process that has the queue pair. */
 struct link *live_slot_link(struct live *live, struct link *shared, uint32_t destination_qpn);
 

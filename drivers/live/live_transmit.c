@@ -37,11 +37,12 @@ static struct link *choose(struct live *live, struct link *link, uint32_t destin
     return LIKELY(link->kind != LINK_SHARED) ? link : live_slot_link(live, link, destination_qpn);
 }
 
-/* Only over UDP there is more than one route. */
+/* Only over UDP there is more than one route. One that was found for now leads by its route. */
 static struct link *by_route(struct live *live, struct link *link,
                              const struct nic_departure *departure)
 {
     if (LIKELY((departure->route | departure->ecn) == 0) || link->kind != LINK_UDP ||
+        departure->av->link == NULL ||
         (departure->route == 0 && udp_link_suits(link, (enum nic_ecn)departure->ecn))) {
         return link;
     }
@@ -189,10 +190,10 @@ static __attribute__((noinline)) bool transmit_watched(struct live *live, struct
 /* `ring`: where a queue pair without a link of its own is led by now, or NULL. */
 static bool transmit(struct live *live, struct link *ring, const struct nic_departure *departure)
 {
-    struct link *link =
-        departure->av->link != NULL ? choose(live, departure->av->link, departure->destination_qpn)
-        : ring != NULL              ? ring
-                       : live_link_for_now(live, departure->av, departure->destination_qpn);
+    struct link *link = departure->av->link != NULL
+                            ? choose(live, departure->av->link, departure->destination_qpn)
+                        : ring != NULL ? ring
+                                       : live_link_for_now(live, departure);
     if (UNLIKELY(link == NULL)) {
         return true; /* There is no memory for it, or no room: the packet is lost. */
     }
@@ -260,6 +261,9 @@ static struct link *ring_of(struct live *live, struct qp *qp)
 {
     struct link *ring = live_ring_for_now(live, qp);
     nic_carrier_by_ring(qp, ring != NULL);
+    if (ring == NULL && nic_carrier_av(qp) != NULL) {
+        udp_port_draw(srd_own_routes(live->nic));
+    }
     return ring;
 }
 

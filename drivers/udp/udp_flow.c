@@ -170,7 +170,7 @@ static bool others_have_room(struct udp_port *port, const struct udp_routes *rou
     bool room = true;
     if (routes->told->blocks) {
         udp_port_observe(port);
-        udp_routes_draw(routes);
+        udp_port_draw(routes->told);
     }
     if (UNLIKELY(routes->told->doubts)) {
         routes->told->doubts = false;

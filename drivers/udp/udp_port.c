@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "drivers/system/descriptor.h"
+#include "drivers/system/local_socket.h"
 #include "drivers/system/socket_address.h"
 #include "drivers/system/system.h"
 
@@ -472,6 +473,28 @@ static struct udp_link *next_passing(struct udp_port *port)
     return link;
 }
 
+/* The passing link of that name and route; NULL: there is none. */
+static struct udp_link *find_passing(struct udp_port *port, const struct link_name *name,
+                                     uint8_t route)
+{
+    for (uint32_t i = 0; i < UDP_PASSING_MAX; i++) {
+        struct udp_link *link = &port->passing[i];
+        if (link_has_name(&link->link, name) && link->route == route) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
+static struct udp_link *make_passing(struct udp_port *port, const struct link_name *name,
+                                     const struct address *address)
+{
+    struct udp_link *link = next_passing(port);
+    udp_init_link(port, link, address, name->peer, name->slot, 0);
+    link->answers = UDP_ANSWERS_NO; /* An answer would not find this link. */
+    return link;
+}
+
 struct link *udp_port_passing_link(struct udp_port *port, const struct gid *source,
                                    const struct gid *destination, int slot)
 {
@@ -481,17 +504,33 @@ struct link *udp_port_passing_link(struct udp_port *port, const struct gid *sour
         return NULL;
     }
     struct link *known = link_table_find(&port->links, &name);
-    for (uint32_t i = 0; i < UDP_PASSING_MAX && known == NULL; i++) {
-        if (link_has_name(&port->passing[i].link, &name)) {
-            known = &port->passing[i].link;
-        }
-    }
     if (known != NULL) {
         return known;
     }
-    struct udp_link *link = next_passing(port);
-    udp_init_link(port, link, address, destination, slot, 0);
-    link->answers = UDP_ANSWERS_NO; /* An answer would not find this link. */
+    struct udp_link *link = find_passing(port, &name, 0);
+    link = link != NULL ? link : make_passing(port, &name, address);
+    INVARIANTS(udp_link_check(link));
+    return &link->link;
+}
+
+struct link *udp_port_passing_route(struct udp_port *port, const struct gid *source,
+                                    const struct gid *destination, uint8_t route)
+{
+    const struct link_name name = {.self = source, .peer = destination, .slot = LOCAL_NO_SLOT};
+    const struct address *address = source_towards(port, source, destination);
+    CHECK(route >= 1 && route <= NIC_ROUTES_MAX);
+    if (address == NULL) {
+        return NULL;
+    }
+    struct udp_link *link = find_passing(port, &name, route);
+    if (link == NULL) {
+        link = make_passing(port, &name, address);
+        link->route = route;
+        link->ecn = 0;
+        const int cancellation = uncancelled_begin();
+        udp_routes_use_port(port, link, route - 1u); /* May open a socket: rarely. */
+        uncancelled_end(cancellation);
+    }
     INVARIANTS(udp_link_check(link));
     return &link->link;
 }

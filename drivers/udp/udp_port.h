@@ -92,6 +92,7 @@ struct udp_link {
     struct sockaddr_storage to;
     socklen_t to_bytes;
     int fd;
+    uint8_t route;                      /* Of a passing link: as it was asked for. */
     bool in_flush;                      /* While a flush finds the packets of each link together: */
     uint32_t first_packet, last_packet; /* its first and newest one in the batch. */
 };
@@ -265,6 +266,10 @@ void udp_port_drop(struct udp_port *port, struct link *link);
 struct link *udp_port_passing_link(struct udp_port *port, const struct gid *source,
                                    const struct gid *destination, int slot);
 
+/* The same for packets of SRD, from the socket that nic_departure.route says (nic/srd.h). */
+struct link *udp_port_passing_route(struct udp_port *port, const struct gid *source,
+                                    const struct gid *destination, uint8_t route);
+
 /* udp_routes.c: from now on each address has `ports` UDP source ports, at most NIC_ROUTES_MAX.
  * Links that were offered routes before have as many as they had. */
 void udp_port_use_ports(struct udp_port *port, uint32_t ports);
@@ -273,6 +278,12 @@ void udp_port_use_ports(struct udp_port *port, uint32_t ports);
  * False: no memory, and there is route 0 alone. */
 MUST_USE bool udp_port_offer_routes(struct udp_port *port, struct link *link,
                                     struct nic_routes *routes);
+/* Fills the world's part of `routes`, for links that lead from `self` and are asked for by
+ * udp_port_passing_route; but no random number. */
+void udp_port_describe_routes(const struct udp_port *port, const struct gid *self,
+                              struct nic_routes *routes);
+/* A number that the NIC takes for its next challenge, if it has none. */
+void udp_port_draw(struct nic_routes *routes);
 /* The link for packets that leave by that route of `link`, which was offered routes unless `route`
  * is 0. Not compiled into its one caller, where the packets of RC pass. */
 __attribute__((noinline)) struct link *udp_port_route(struct udp_port *port, struct link *link,
@@ -405,8 +416,8 @@ void udp_init_link(const struct udp_port *port, struct udp_link *link,
 void udp_routes_rest(struct udp_link *link);
 void udp_routes_free(struct udp_routes *routes);
 void udp_routes_forget_sockets(struct udp_routes *routes);
-/* udp_routes.c, for udp_flow.c: the NIC has a number for its next challenge. */
-void udp_routes_draw(const struct udp_routes *routes);
+/* udp_routes.c, for udp_port.c: the link leads from that one of the sockets of its address. */
+void udp_routes_use_port(struct udp_port *port, struct udp_link *link, uint32_t place);
 /* The socket `fd` sets ECT(0) from now on: links of these routes that use it take note. */
 void udp_routes_note_markable(struct udp_routes *routes, int fd);
 void udp_senders_close(struct udp_port *port);

@@ -231,6 +231,12 @@ static void fill(const struct udp_port *port, const struct address *self, struct
     }
 }
 
+void udp_port_describe_routes(const struct udp_port *port, const struct gid *self,
+                              struct nic_routes *routes)
+{
+    fill(port, &port->addresses->entries[index_of(port, self)], routes);
+}
+
 /* The count of bytes that probes carry begins at a random number, which nobody can guess: a peer
  * that repeats it has received a probe. */
 static void count_from_anywhere(struct udp_link *link)
@@ -294,11 +300,11 @@ void udp_routes_note_markable(struct udp_routes *routes, int fd)
 
 /* Takes the kernel's number, because numbers that the NIC draws itself can be computed from keys
  * that peers got. Without one no address is challenged, and none is proven. */
-void udp_routes_draw(const struct udp_routes *routes)
+void udp_port_draw(struct nic_routes *routes)
 {
     uint64_t drawn;
-    if (UNLIKELY(routes->told->random == 0) && random_secret(&drawn, sizeof(drawn))) {
-        routes->told->random = drawn;
+    if (UNLIKELY(routes->random == 0) && random_secret(&drawn, sizeof(drawn))) {
+        routes->random = drawn;
     }
 }
 
@@ -386,6 +392,18 @@ static void find_pairs(struct udp_port *port, struct udp_link *link)
     }
 }
 
+/* Without a socket it leads from that which all packets of the address have. */
+void udp_routes_use_port(struct udp_port *port, struct udp_link *link, uint32_t place)
+{
+    const struct udp_sender *sender = sender_of(port, index_of(port, &link->link.self), place);
+    if (sender != NULL) {
+        link->fd = sender->fd;
+        link->socket_ecn = 0;
+        link->flow.source_port = sender->port;
+    }
+    port->counters.routes_missed += sender == NULL;
+}
+
 /* Makes `route_link` lead by that route. A route that the system does not give is route 0 under
  * another number. */
 static void aim_route_link(struct udp_port *port, struct udp_link *link,
@@ -398,17 +416,13 @@ static void aim_route_link(struct udp_port *port, struct udp_link *link,
     const uint32_t index = index_of(port, &pair->link.self);
     const struct address *address = &port->addresses->entries[index];
     const bool own_port = route.port > 0 || (pair != link && is_steered(port->addresses, address));
-    const struct udp_sender *sender = own_port ? sender_of(port, index, route.port) : NULL;
     udp_init_link(port, route_link, address, &pair->link.peer, pair->link.slot, 0);
     route_link->link.first = &link->link;
     route_link->first = pair;
     route_link->ecn = ecn_capable ? UDP_ECT_0 : 0;
-    if (sender != NULL) {
-        route_link->fd = sender->fd;
-        route_link->socket_ecn = 0;
-        route_link->flow.source_port = sender->port;
+    if (own_port) {
+        udp_routes_use_port(port, route_link, route.port);
     }
-    port->counters.routes_missed += own_port && sender == NULL;
     INVARIANTS(udp_link_check(route_link));
 }
 

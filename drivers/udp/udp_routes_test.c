@@ -358,6 +358,34 @@ static void test_sockets_are_opened_when_they_are_used(void **state)
     expect_all(bench);
 }
 
+/* Packets of SRD that leave by other routes than the first: each has a socket of its own, also when
+ * its link has led elsewhere meanwhile. */
+static void test_passing_routes(void **state)
+{
+    struct bench *bench = *state;
+    struct udp_port *port = &bench->a.port;
+    const struct gid *self = &bench->av.source, *peer = &bench->av.destination;
+    uint16_t ports[3];
+    for (uint8_t route = 1; route <= 3; route++) {
+        struct link *link = udp_port_passing_route(port, self, peer, route);
+        assert_true(link == udp_port_passing_route(port, self, peer, route));
+        ports[route - 1] = udp_link_flow(link)->source_port;
+        assert_int_equal(ports[route - 1], port->senders[0][route - 1].port);
+        assert_int_equal(open_senders(port), route);
+    }
+    assert_true(ports[0] != ports[1] && ports[1] != ports[2] && ports[0] != ports[2]);
+    struct gid other = *peer;
+    for (uint32_t i = 0; i < UDP_PASSING_MAX; i++) {
+        other.bytes[15]++;
+        const struct link *first = udp_port_passing_link(port, self, &other, LOCAL_NO_SLOT);
+        assert_int_equal(udp_link_flow(first)->source_port, ROCE_UDP_PORT);
+    }
+    assert_int_equal(udp_link_flow(udp_port_passing_route(port, self, peer, 2))->source_port,
+                     ports[1]);
+    assert_int_equal(open_senders(port), 3);
+    assert_null(udp_port_passing_route(port, &other, peer, 1)); /* It is none of ours. */
+}
+
 /* Nothing that a stranger sends to such a port is kept. */
 static void test_senders_take_nothing_in(void **state)
 {
@@ -1048,6 +1076,7 @@ int main(void)
         ROUTES_TEST(test_icrc_is_right_by_each_route),
         ROUTES_TEST(test_identification_of_each_socket),
         ROUTES_TEST(test_sockets_are_opened_when_they_are_used),
+        ROUTES_TEST(test_passing_routes),
         ROUTES_TEST(test_senders_take_nothing_in),
         ROUTES_TEST(test_no_descriptor_left),
         ROUTES_TEST(test_all_routes_share_a_window),

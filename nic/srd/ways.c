@@ -26,7 +26,7 @@ static const struct nic_av *first_av(const struct srd_peer *peer)
     return &peer->qp.attributes.av;
 }
 
-/* -- Whose packets come by other addresses ------------------------------------------------------*/
+/* -- Packets by other addresses -----------------------------------------------------------------*/
 
 static struct srd_peer **bucket_of(const struct srd_shared *shared, uint32_t flow)
 {
