@@ -15,6 +15,7 @@
 
 #define CROWD_SHARED 256u
 #include "nic/inventory.h"
+#include "nic/routes.h"
 #include "tests/srd_crowd.h"
 
 #define S      (1000 * CROWD_MS)
@@ -495,6 +496,112 @@ static void test_carriers(void **state)
     crowd_end(crowd);
 }
 
+/* -- Further addresses (SRD-36) -----------------------------------------------------------------*/
+
+#define VICTIM (7 * CROWD_SHARED + 1)
+
+/* Process 1 says that it has the victim's address, too. */
+static struct srd_packet naming(uint64_t tag, enum srd_opcode opcode, uint64_t number)
+{
+    const struct gid victim = crowd_gid(VICTIM);
+    struct srd_packet packet = {.opcode = (uint8_t)opcode,
+                                .flow = 1,
+                                .tag = tag,
+                                .source_qpn = (uint16_t)(crowd_slot(1) << 8),
+                                .path_challenge = {.number = number, .gid_count = 1}};
+    __builtin_memcpy(packet.path_challenge.gids[0], victim.bytes, 16);
+    return packet;
+}
+
+struct heard {
+    uint32_t challenges, data, data_to_victim;
+    uint64_t number; /* Of the newest challenge to the victim. */
+    bool proven;     /* The victim responded. */
+};
+
+/* All that leaves: nothing but challenges may go to the victim before it responds. */
+static void hear_all(struct crowd *crowd, struct heard *heard)
+{
+    srd_own_routes(crowd->nic)->random = crowd->now.ns * 3 + 1;
+    while (crowd_hear(crowd)) {
+        const bool victim = crowd->last_to == VICTIM;
+        assert_true(victim || crowd->last_to == 1);
+        if (victim && crowd->last.opcode == SRD_PATH_CHALLENGE) {
+            heard->challenges++;
+            heard->number = crowd->last.path_challenge.number;
+        }
+        heard->data += !victim && crowd->last.opcode == SRD_DATA;
+        heard->data_to_victim += victim && crowd->last.opcode == SRD_DATA;
+        assert_true(!victim || crowd->last.opcode == SRD_PATH_CHALLENGE || heard->proven);
+    }
+}
+
+/* It names somebody else's address, asks for much by the path there, and guesses responses: few
+ * challenges go there, less than three times as much as it sends, and its data come to itself. Once
+ * it has responded, the address is its own. */
+static void test_named_addresses(void **state)
+{
+    (void)state;
+    struct crowd *crowd = crowd_start(&usual);
+    const uint64_t tag = crowd_tag(crowd, 1, 1);
+    struct heard heard = {.challenges = 0};
+    hold(crowd, 1);
+    crowd_post_receive(crowd, LONG);
+    assert_int_equal(say_send(crowd, 1, tag, 100, 0, 1), NIC_MOVES);
+    for (uint32_t i = 1; i < 200; i++) {
+        struct srd_packet packet = naming(tag, SRD_PATH_CHALLENGE, 5);
+        (void)crowd_say(crowd, 1, &packet);
+        packet = naming(tag, SRD_PATH_RESPONSE, heard.number ^ i);
+        (void)crowd_say(crowd, 1, &packet);
+        packet = read_of(crowd, 1, tag, 100 + i);
+        packet.path = 1;
+        (void)crowd_say(crowd, 1, &packet);
+        hear_all(crowd, &heard);
+        crowd->now.ns += 10 * CROWD_MS;
+    }
+    assert_in_range(heard.challenges, 1, 64);
+    assert_int_equal(heard.data, 199 * 64);
+    assert_int_equal(heard.data_to_victim, 0);
+    assert_int_equal(counter(crowd, COUNTER_drop_stale_response), 199);
+    struct srd_packet packet = naming(tag, SRD_PATH_RESPONSE, heard.number);
+    (void)crowd_say(crowd, VICTIM, &packet);
+    heard.proven = true;
+    packet = read_of(crowd, 1, tag, 300);
+    packet.path = 1;
+    (void)crowd_say(crowd, VICTIM, &packet);
+    hear_all(crowd, &heard);
+    assert_int_equal(heard.data_to_victim, 64);
+    assert_int_equal(srd_peer_count(crowd->nic), 1);
+    expect_quiet(crowd);
+    crowd_end(crowd);
+}
+
+/* A packet with the flow and tag of another process, from an address that this did not name, is a
+ * stranger's. */
+static void test_unnamed_addresses(void **state)
+{
+    (void)state;
+    struct crowd *crowd = crowd_start(&usual);
+    const uint64_t tag = crowd_tag(crowd, 1, 1);
+    crowd_post_receive(crowd, LONG);
+    crowd_post_receive(crowd, LONG);
+    struct srd_packet packet = send_of(crowd, 1, tag, 101, 0, 1);
+    assert_int_equal(say_send(crowd, 1, tag, 100, 0, 1), NIC_MOVES);
+    assert_int_equal(crowd_say(crowd, VICTIM, &packet), NIC_DONE);
+    struct srd_packet names = naming(tag ^ 1, SRD_PATH_CHALLENGE, 5); /* Another tag. */
+    (void)crowd_say(crowd, 1, &names);
+    assert_int_equal(crowd_say(crowd, VICTIM, &packet), NIC_DONE);
+    names.tag = tag;
+    (void)crowd_say(crowd, 1, &names);
+    assert_int_equal(crowd_say(crowd, VICTIM + CROWD_SHARED, &packet), NIC_DONE);
+    packet.tag ^= 1;
+    assert_int_equal(crowd_say(crowd, VICTIM, &packet), NIC_DONE);
+    packet.tag ^= 1;
+    assert_int_equal(crowd_say(crowd, VICTIM, &packet), NIC_MOVES);
+    expect_quiet(crowd);
+    crowd_end(crowd);
+}
+
 /* -- Answers ------------------------------------------------------------------------------------*/
 
 /* The NIC has sent a SEND to process 1, of two packets, and hears lies. */
@@ -635,14 +742,24 @@ static void test_seen_boot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_peers),          cmocka_unit_test(test_assemblies),
-        cmocka_unit_test(test_many_addresses), cmocka_unit_test(test_reads),
-        cmocka_unit_test(test_oldest_message), cmocka_unit_test(test_tag_age),
-        cmocka_unit_test(test_replays),        cmocka_unit_test(test_back),
-        cmocka_unit_test(test_changes),        cmocka_unit_test(test_shared_psn),
-        cmocka_unit_test(test_contradictions), cmocka_unit_test(test_carriers),
-        cmocka_unit_test(test_answers),        cmocka_unit_test(test_data),
-        cmocka_unit_test(test_challenges),     cmocka_unit_test(test_seen_boot),
+        cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_assemblies),
+        cmocka_unit_test(test_many_addresses),
+        cmocka_unit_test(test_reads),
+        cmocka_unit_test(test_oldest_message),
+        cmocka_unit_test(test_tag_age),
+        cmocka_unit_test(test_replays),
+        cmocka_unit_test(test_back),
+        cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_shared_psn),
+        cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_named_addresses),
+        cmocka_unit_test(test_unnamed_addresses),
+        cmocka_unit_test(test_carriers),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_data),
+        cmocka_unit_test(test_challenges),
+        cmocka_unit_test(test_seen_boot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
