@@ -4,10 +4,13 @@
  *
  * Goal    Each message is delivered exactly once, with its bytes, although its program posts it
  *         again whenever it is told that there was no receive; a success was delivered, and what
- *         was refused is not delivered before it was posted again (SRD-23, SRD-24, SRD-33).
+ *         was refused is not delivered before it was posted again (SRD-23, SRD-24, SRD-33): by one
+ *         way, and by two of unequal delay, which die in the middle and come back (SRD-36).
  * Method  5 % of all datagrams are lost, 5 % come twice, 20 % are overtaken, and some are up to
  *         40 s late. The receiver's program posts no receives half of the time. Senders pause now
- *         and then, for so long that flows rest, are forgotten there, and are forgotten here.
+ *         and then, for so long that flows rest, are forgotten there, and are forgotten here. A
+ *         second way is dead for up to 20 s, the first one for up to 2 s: while a flow rests, it
+ *         is the only one.
  *
  * Usage: srd_once_test [--sends COUNT] [arguments of tests/scenarios/seeds.h]
  * Without a seed each run draws one of its own.
@@ -23,6 +26,7 @@
 
 #include "base/bytes.h"
 #include "nic/nic.h"
+#include "nic/routes.h"
 #include "tests/scenarios/seeds.h"
 #include "tests/world/link.h"
 #include "tests/world/timer.h"
@@ -37,6 +41,7 @@
 #define DATAGRAMS 65536u
 #define MS        UINT64_C(1000000000) /* In picoseconds. */
 #define S         (1000 * MS)
+#define WAYS      2u
 #define FRAME_MAX (SRD_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX)
 
 /* A message under way. */
@@ -50,7 +55,7 @@ struct sending {
 
 struct process {
     struct nic *nic;
-    struct gid gid;
+    struct gid gids[WAYS];
     struct pd pd;
     struct cq cq;
     struct completion ring[512];
@@ -67,7 +72,10 @@ struct process {
 
 struct world {
     struct sim sim;
-    struct link link;
+    struct link links[WAYS];
+    bool several; /* Ways. */
+    uint64_t by_way[WAYS];
+    struct sim_event cutting;
     struct sim_pool datagrams;
     uint64_t seed, each, left; /* Messages of a sender; all that are not done. */
     struct process processes[SENDERS + 1];
@@ -101,7 +109,7 @@ static uint8_t pattern(uint64_t number, uint32_t at)
 
 /* -- Processes ----------------------------------------------------------------------------------*/
 
-static struct nic_limits limits(uint32_t number)
+static struct nic_limits limits(uint32_t number, bool several)
 {
     return (struct nic_limits){.qps = 4,
                                .regions = 4,
@@ -123,6 +131,8 @@ static struct nic_limits limits(uint32_t number)
                                        .parts = 32,
                                        .packets = 64,
                                        .reads = 1,
+                                       .paths = several ? WAYS : 1,
+                                       .alone_bytes = 4000,
                                        .send_bytes = 8192,
                                        .chunk_bytes = CHUNK}};
 }
@@ -156,7 +166,7 @@ static void bring_up(struct world *world, uint32_t number)
 static void start(struct world *world, uint32_t number)
 {
     struct process *process = &world->processes[number];
-    const struct nic_limits shape = limits(number);
+    const struct nic_limits shape = limits(number, world->several);
     struct qp_request request = {
         .type = QP_SRD,
         .pd = &process->pd,
@@ -167,9 +177,14 @@ static void start(struct world *world, uint32_t number)
                                           .bytes = sizeof(process->memory),
                                           .start = (uintptr_t)process->memory,
                                           .access = ACCESS_LOCAL_WRITE};
-    process->gid = (struct gid){{[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(number + 1)}};
+    for (uint8_t way = 0; way < WAYS; way++) {
+        process->gids[way] = (struct gid){{[10] = 0xff, 0xff, 10, way, 0, (uint8_t)(number + 1)}};
+    }
     process->nic = nic_init(&shape, prng_next(&world->sim.prng), zeroed(nic_bytes(&shape)));
     nic_note_time(process->nic, sim_instant(&world->sim));
+    struct nic_routes *routes = srd_own_routes(process->nic);
+    routes->own_count = world->several;
+    routes->own[0] = process->gids[1];
     cq_init(&process->cq, 512, process->ring);
     assert_int_equal(region_add(nic_regions(process->nic), &process->pd, &region, &process->region),
                      STATUS_OK);
@@ -303,7 +318,11 @@ static void transmit(struct world *world, uint32_t from, const struct nic_depart
         count += segment->bytes;
     }
     memset(bytes + count, 0, departure->pad_bytes);
-    link_send(&world->link, from, departure->av->destination.bytes[15] - 1u, bytes,
+    const uint32_t way = departure->av->source.bytes[13];
+    assert_int_equal(departure->av->destination.bytes[13], way);
+    world->by_way[way]++;
+    link_send(&world->links[way], from * WAYS + way,
+              (departure->av->destination.bytes[15] - 1u) * WAYS + way, bytes,
               count + departure->pad_bytes);
 }
 
@@ -313,6 +332,9 @@ static void serve(struct world *world, uint32_t number)
     struct nic_departure departure;
     struct completion completion = {0};
     struct qp *qp;
+    if (srd_own_routes(process->nic)->random == 0) {
+        srd_own_routes(process->nic)->random = prng_next(&world->sim.prng);
+    }
     while ((qp = nic_next_qp(process->nic)) != NULL) {
         if (nic_next_packet(process->nic, qp, sim_instant(&world->sim), &departure)) {
             transmit(world, number, &departure);
@@ -336,7 +358,7 @@ static void on_post(struct sim *sim, struct sim_event *event)
     struct process *from = &world->processes[sending->sender];
     const struct process *to = &world->processes[RECEIVER];
     const uint64_t place = (uint64_t)(sending - from->sendings);
-    const struct nic_av av = {.source = from->gid, .destination = to->gid, .hop_limit = 64};
+    const struct nic_av av = {.source = from->gids[0], .destination = to->gids[0], .hop_limit = 64};
     const struct sge sge = sge_of(from, place, sending->bytes);
     const struct send_request request = {.wr_id = place,
                                          .kind = WORK_SEND,
@@ -355,13 +377,13 @@ static void on_arrival(struct sim *sim, struct sim_event *event)
 {
     struct world *world = world_of(sim);
     struct datagram *datagram = link_datagram(event);
-    const uint32_t to = datagram->to;
+    const uint32_t to = datagram->to / WAYS, way = datagram->to % WAYS;
     struct process *process = &world->processes[to];
     struct nic_move move;
     const struct nic_frame frame = {.headers = datagram->bytes,
                                     .headers_bytes = datagram->count,
-                                    .source = world->processes[datagram->from].gid,
-                                    .destination = process->gid,
+                                    .source = world->processes[datagram->from / WAYS].gids[way],
+                                    .destination = process->gids[way],
                                     .hop_limit = 64};
     if (nic_on_packet(process->nic, &frame, sim_instant(sim), &move) == NIC_MOVES) {
         const uint8_t *from = move.payload;
@@ -383,9 +405,20 @@ static void on_timer(struct sim *sim, struct sim_event *event)
     serve(world, (uint32_t)(process - world->processes));
 }
 
-static void make(struct world *world, uint64_t seed)
+/* One way dies for a while; then both live. */
+static void on_cutting(struct sim *sim, struct sim_event *event)
+{
+    struct world *world = world_of(sim);
+    const uint32_t way = (uint32_t)prng_below(&sim->prng, WAYS);
+    const uint64_t dead_ps = prng_below(&sim->prng, way == 0 ? 2 * S : 20 * S);
+    world->links[way].cut_until_ps = sim->now_ps + dead_ps;
+    sim_after(sim, event, dead_ps + 3 * S + prng_below(&sim->prng, 4 * S));
+}
+
+static void make(struct world *world, uint64_t seed, bool several)
 {
     memset(world, 0, sizeof(*world));
+    world->several = several;
     world->seed = seed;
     world->each = sends / SENDERS;
     world->left = world->each * SENDERS;
@@ -399,7 +432,13 @@ static void make(struct world *world, uint64_t seed)
     settings.faults.millionths[SIM_FAULT_reorder] = 200000;
     settings.faults.millionths[SIM_FAULT_late] = world->each < 10000 ? 10000 : 2000;
     link_pool_open(&world->datagrams, DATAGRAMS, FRAME_MAX);
-    link_init(&world->link, &world->sim, &world->datagrams, &settings, on_arrival);
+    for (uint32_t way = 0; way < WAYS; way++, settings.latency_ps = MS) {
+        link_init(&world->links[way], &world->sim, &world->datagrams, &settings, on_arrival);
+    }
+    sim_event_init(&world->cutting, on_cutting);
+    if (several) {
+        sim_after(&world->sim, &world->cutting, S / 10);
+    }
     for (uint32_t i = 0; i <= SENDERS; i++) {
         sim_event_init(&world->processes[i].timer, on_timer);
         start(world, i);
@@ -420,17 +459,19 @@ static void make(struct world *world, uint64_t seed)
     }
 }
 
-static void run(uint64_t seed)
+static void run(uint64_t seed, bool several)
 {
     static struct world world;
-    make(&world, seed);
+    make(&world, seed, several);
     while (world.left != 0 && sim_step(&world.sim)) {
     }
     /* Every copy has come, and all flows rest. */
     sim_cancel(&world.feeding);
+    sim_cancel(&world.cutting);
     world.fed = false;
     sim_run_until(&world.sim, world.sim.now_ps + 60 * S);
-    assert_int_equal(world.link.crowded, 0);
+    assert_int_equal(world.links[0].crowded + world.links[1].crowded, 0);
+    assert_true(several ? world.by_way[1] > world.by_way[0] / 20 : world.by_way[1] == 0);
     for (uint32_t i = 0; i <= SENDERS; i++) {
         assert_true(srd_is_quiet(world.processes[i].nic));
         assert_int_equal(srd_peer_count(world.processes[i].nic), 0);
@@ -442,8 +483,9 @@ static void run(uint64_t seed)
         end(&world.processes[i]);
     }
     sim_pool_close(&world.datagrams);
-    print_message("seed %llu: %.0f s of virtual time, %llu datagrams\n", (unsigned long long)seed,
-                  (double)world.sim.now_ps / 1e12 - 1000, (unsigned long long)world.link.sent);
+    print_message("seed %llu: %.0f s of virtual time, %llu and %llu datagrams\n",
+                  (unsigned long long)seed, (double)world.sim.now_ps / 1e12 - 1000,
+                  (unsigned long long)world.by_way[0], (unsigned long long)world.by_way[1]);
 }
 
 static struct seeds seeds;
@@ -453,7 +495,8 @@ static void test_worlds(void **state)
     (void)state;
     uint64_t seed;
     while (seeds_next(&seeds, &seed)) {
-        run(seed);
+        run(seed, false);
+        run(seed, true);
     }
     print_message("%llu messages, %llu refusals\n", (unsigned long long)deliveries,
                   (unsigned long long)refusals);
