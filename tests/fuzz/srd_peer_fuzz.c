@@ -3,15 +3,18 @@
  * srd_peer_fuzz - a NIC that talks by SRD with somebody who says anything.
  *
  * Goal    Whatever a peer sends, nothing outside the region is written, no assertion fails, the
- *         engine's invariants hold after every packet, and each request completes once.
+ *         engine's invariants hold after every packet, each request completes once, and nothing
+ *         but challenges and responses leaves for an address before that responded.
  * Method  The peer has greeted and was challenged, so his requests are judged. The input is a
  *         sequence of deeds: requests of his with numbers near the right ones, answers, data and
- *         challenges to the flow of the NIC, requests that its program posts, and time that passes.
+ *         challenges to the flow of the NIC, addresses that he names and proves, and from which
+ *         he goes on, requests that its program posts, and time that passes.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "nic/nic.h"
+#include "nic/routes.h"
 #include "tests/fuzz/input.h"
 
 #define GUARD  256u
@@ -28,7 +31,9 @@ struct target {
     struct cq cq;
     struct completion ring[256];
     struct region region;
-    struct gid self, peer;
+    struct gid self, peer, second; /* Another address that he may name, ... */
+    bool from_second, proven;      /* ... from which he speaks now; which has responded. */
+    uint64_t number;               /* Of the newest challenge to it. */
     struct instant now;
     struct nic_av av;
     uint64_t tag;  /* The peer's, for ... */
@@ -52,7 +57,9 @@ static const struct nic_limits limits = {.qps = 4,
                                          .mtu = PATH_MTU_4096,
                                          .qpn_base = 2u << 16,
                                          .qpn_span = 256,
-                                         .srd = {.contacts = 3,
+                                         .srd = {.paths = 4,
+                                                 .alone_bytes = 1,
+                                                 .contacts = 3,
                                                  .peers = 2,
                                                  .hosts = 2,
                                                  .assemblies = 4,
@@ -92,7 +99,7 @@ static void give(struct target *target, const struct srd_packet *packet)
     memcpy(copy, bytes, count);
     const struct nic_frame frame = {.headers = copy,
                                     .headers_bytes = (uint32_t)count,
-                                    .source = target->peer,
+                                    .source = target->from_second ? target->second : target->peer,
                                     .destination = target->self,
                                     .hop_limit = 64};
     if (nic_on_packet(target->nic, &frame, target->now, &move) == NIC_MOVES) {
@@ -113,6 +120,13 @@ static void hear(struct target *target, const struct nic_departure *departure)
     struct srd_packet packet;
     CHECK(srd_decode(departure->headers, departure->headers_bytes, departure->headers,
                      departure->payload_bytes + departure->pad_bytes, &packet) == SRD_GOOD);
+    const bool to_second = gid_equal(&departure->av->destination, &target->second);
+    const bool of_path = packet.opcode == SRD_PATH_CHALLENGE || packet.opcode == SRD_PATH_RESPONSE;
+    target->proven |= to_second && packet.opcode == SRD_CHALLENGE; /* Its tag proves it, too. */
+    CHECK(!to_second || of_path || target->proven);
+    if (to_second && packet.opcode == SRD_PATH_CHALLENGE) {
+        target->number = packet.path_challenge.number;
+    }
     if (packet.opcode == SRD_CHALLENGE) {
         target->tag = packet.tag;
     } else if (packet.opcode == SRD_HELLO) {
@@ -127,6 +141,7 @@ static void pull(struct target *target)
 {
     struct nic_departure departure;
     struct qp *qp;
+    srd_own_routes(target->nic)->random = target->now.ns;
     for (int i = 0; i < 64 && (qp = nic_next_qp(target->nic)) != NULL; i++) {
         if (nic_next_packet(target->nic, qp, target->now, &departure)) {
             hear(target, &departure);
@@ -231,9 +246,36 @@ static void bring_data(struct target *target, struct input *input)
     give(target, &packet);
 }
 
+/* He names up to three addresses, or responds, truly or not; and may speak from the second one. */
+static void path(struct target *target, struct input *input)
+{
+    const uint8_t flags = take(input);
+    const bool of_target = flags & 2;
+    struct srd_packet packet = {
+        .opcode = flags & 1 ? SRD_PATH_RESPONSE : SRD_PATH_CHALLENGE,
+        .destination_qpn = SRD_PORT_OF(2),
+        .flow = of_target ? target->to_flow : target->flow,
+        .tag = of_target ? target->to_tag : target->tag,
+        .source_qpn = 9u << 8,
+        .path_challenge = {.number = flags & 4 ? target->number : (flags & 8) / 8u,
+                           .of_target = of_target,
+                           .gid_count = flags >> 4 & 3}};
+    for (uint8_t i = 0; i < packet.path_challenge.gid_count; i++) {
+        memcpy(packet.path_challenge.gids[i], target->second.bytes, 16);
+        packet.path_challenge.gids[i][15] = (uint8_t)(packet.path_challenge.gids[i][15] + i);
+    }
+    target->proven |= target->number != 0 && (flags & 5) == 5;
+    target->from_second = flags >> 6 & 1;
+    give(target, &packet);
+}
+
 static void challenge(struct target *target, struct input *input)
 {
     const uint8_t flags = take(input);
+    if (flags & 0x80) {
+        path(target, input);
+        return;
+    }
     const struct srd_packet packet = {
         .opcode = SRD_CHALLENGE,
         .destination_qpn = SRD_PORT_OF(2),
@@ -310,6 +352,7 @@ static void make(struct target *target)
     target->now.ns = 1000000000000;
     target->self = (struct gid){{1}};
     target->peer = (struct gid){{2}};
+    target->second = (struct gid){{2, [15] = 7}};
     target->av = (struct nic_av){.source = target->self, .destination = target->peer};
     target->nic_memory = zeroed(nic_bytes(&limits));
     target->nic = nic_init(&limits, 1, target->nic_memory);
