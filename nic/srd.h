@@ -52,7 +52,7 @@ struct srd_limits {
     uint32_t reads;       /* READs of peers that are being answered. */
     uint32_t send_bytes;  /* The longest SEND; at most SRD_PACKETS chunks. */
     uint32_t chunk_bytes; /* The payload of a packet: as the path's MTU allows. */
-    uint32_t paths;       /* Of a flow at a time; at most SRD_FLOW_PATHS, 0 is 1. */
+    uint32_t paths;       /* A flow has up to that number; at most SRD_FLOW_PATHS. */
     uint32_t alone_bytes; /* A flow sends them by one path before it gets others. */
     bool lenient;         /* RDMA is granted to peers for which there is no address handle, too. */
 };
@@ -99,11 +99,11 @@ const struct gid *srd_host_gid(const struct nic *nic, uint16_t host);
 
 /* -- Ways ---------------------------------------------------------------------------------------
  * A process may have several addresses and UDP ports. Its packets to another one leave by several
- * of them: nic_departure.av has the addresses of each, and nic_departure.route is 0 for RoCE's port,
- * or 1 + the number of another UDP source port of ours. */
+ * of them: nic_departure.av has the addresses of each, and nic_departure.route is 0 for RoCE's
+ * port, or 1 + the number of another UDP source port of ours. */
 
-/* Our addresses and ports: the world fills in its part of nic/routes.h once, and draws `random` anew
- * when it is 0. Unless it does, packets leave by the first way alone. */
+/* Our addresses and ports: the world fills in its part of nic/routes.h once, and draws `random`
+ * anew when it is 0. Unless it does, packets leave by the first way alone. */
 struct nic_routes *srd_own_routes(struct nic *nic);
 
 /* For tests: is nothing under way, and has every pool all that it had? */

@@ -92,7 +92,7 @@ struct udp_link {
     struct sockaddr_storage to;
     socklen_t to_bytes;
     int fd;
-    uint8_t route;                      /* Of a passing link: as it was asked for. */
+    uint8_t route;                      /* A passing link was asked for by it. */
     bool in_flush;                      /* While a flush finds the packets of each link together: */
     uint32_t first_packet, last_packet; /* its first and newest one in the batch. */
 };

@@ -213,8 +213,8 @@ static bool on_flow(struct nic *nic, const struct nic_frame *frame, const struct
 
 /* -- Answers ------------------------------------------------------------------------------------*/
 
-/* A process that does not know a flow may not know that an address is ours, and what it knows of the
- * flow at the first one. So what it says to others about that is not believed. */
+/* A process that says that it does not know a flow may only not know that an address is ours, too:
+ * it may know the flow at the first one. So what it says to the others is not believed. */
 static bool is_of_first_way(const struct srd_peer *peer, const struct nic_frame *frame)
 {
     const struct nic_av *av = &peer->qp.attributes.av;

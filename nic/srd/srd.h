@@ -154,7 +154,7 @@ struct srd_ways {
     struct proof known;            /* The peer knows our addresses; asked about again and again. */
     struct nic_routes routes;
     struct nic_responses responses;
-    struct nic_av av; /* Of the newest packet that left by another route than the first. */
+    struct nic_av av; /* The newest packet that left by another route than the first has it. */
     struct path paths[SRD_FLOW_PATHS - 1];
     struct path_record records[(SRD_FLOW_PATHS - 1) * SRD_PATH_RECORDS];
 };

@@ -515,7 +515,7 @@ static struct srd_packet naming(uint64_t tag, enum srd_opcode opcode, uint64_t n
 
 struct heard {
     uint32_t challenges, data, data_to_victim;
-    uint64_t number; /* Of the newest challenge to the victim. */
+    uint64_t number; /* The newest challenge to the victim has it. */
     bool proven;     /* The victim responded. */
 };
 

@@ -33,7 +33,7 @@ struct target {
     struct region region;
     struct gid self, peer, second; /* Another address that he may name, ... */
     bool from_second, proven;      /* ... from which he speaks now; which has responded. */
-    uint64_t number;               /* Of the newest challenge to it. */
+    uint64_t number;               /* The newest challenge to it has it. */
     struct instant now;
     struct nic_av av;
     uint64_t tag;  /* The peer's, for ... */

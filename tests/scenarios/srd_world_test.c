@@ -4,14 +4,14 @@
  *
  * Goal    A message is delivered once at most; a success was delivered; an error that says the
  *         message was not taken is true for ever, however late a copy comes; bytes are right; all
- *         ends, and nothing is held (SRD-37, SRD-23, SRD-24, SRD-28, SRD-29, SRD-30, SRD-32), by one
- *         way or by several (SRD-36).
+ *         ends, and nothing is held (SRD-37, SRD-23, SRD-24, SRD-28, SRD-29, SRD-30, SRD-32), by
+ *         one way or by several (SRD-36).
  * Method  Four NICs in virtual time. The seed chooses loss, copies, copies that come up to 40 s
  *         late, partitions, receives that are missing, queue pairs that leave and come back, and
  *         processes that are killed or stopped; who has a second address, on a network of its own
- *         with other delays, and when that or the first is cut. Programs post again what was not taken, as
- *         libfabric does. At last the network heals, and what is posted then has to succeed.
- *         Run twice, a seed gives the same digest.
+ *         with other delays, and when that or the first is cut. Programs post again what was not
+ *         taken, as libfabric does. At last the network heals, and what is posted then has to
+ *         succeed. Run twice, a seed gives the same digest.
  *         Replay and more worlds: tests/scenarios/seeds.h.
  */
 #include <setjmp.h>

@@ -45,7 +45,7 @@ struct bench {
     struct way ways[2]; /* To the receiver, to the sender. */
     uint32_t loss, copies;
     uint64_t jitter;
-    uint64_t delay[SRD_FLOW_PATHS]; /* Of a path, each way; UINT64_MAX: it is dead. */
+    uint64_t delay[SRD_FLOW_PATHS]; /* By a path, there and back; UINT64_MAX: it is dead. */
     uint32_t carried[SRD_FLOW_PATHS], resent;
     struct path others[SRD_FLOW_PATHS - 1];
     struct path_record other_records[(SRD_FLOW_PATHS - 1) * SRD_PATH_RECORDS];
@@ -426,7 +426,8 @@ static void play(struct bench *bench, uint32_t from, uint32_t count)
     }
 }
 
-/* One path is 20 times as long as the other. Both carry, and what is only late is not sent again. */
+/* One path is 20 times as long as the other. Both carry, and what is only late does not go again.
+ */
 static void test_unequal_paths(void **state)
 {
     (void)state;
