@@ -15,8 +15,8 @@ enum {
     RATE_HEIGHT = 170,
     LOSS_HEIGHT = 70,
     ROW = 26, /* A packet of a sequence. */
-    LANE_LEFT = 190,
-    LANE_RIGHT = 640,
+    LANE_LEFT = 170,
+    LANE_RIGHT = 590,
 };
 
 /* -- Over time ----------------------------------------------------------------------------------*/

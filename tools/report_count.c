@@ -114,14 +114,18 @@ static void remember(const struct seen *seen, uint64_t key)
                                                            .half = seen->half};
 }
 
-/* The packet repeats the one with this key: nobody knows then which of the two is answered. */
-static void repeats(struct seen *seen, uint64_t key)
+/* The packet repeats the one with this key: nobody knows then which of the two is answered. If the
+ * first one was lost before it came here, this one counts for it. */
+static void count_repeated(struct seen *seen, uint64_t key, bool is_last)
 {
     const struct report_sent *sent = recall(seen, seen->own, key);
-    if (sent != NULL) {
-        seen->again_of = sent->number;
-        place_of(seen, seen->own, key)->is_repeated = true;
+    seen->again_of = sent != NULL ? sent->number : 0;
+    if (sent == NULL) {
+        remember(seen, key);
+        seen->own->messages += is_last;
+        count_bytes(seen);
     }
+    place_of(seen, seen->own, key)->is_repeated = true;
 }
 
 static void count_response(const struct seen *seen, uint64_t key)
@@ -213,7 +217,7 @@ static void count_request(struct seen *seen)
         return;
     }
     if (ahead < 0 && is_reliable) {
-        repeats(seen, packet->psn);
+        count_repeated(seen, packet->psn, (traits & ROCE_IS_LAST) != 0);
         count_again(seen, REPORT_AGAIN);
         return;
     }
@@ -326,7 +330,7 @@ static void count_block(struct seen *seen)
     case BLOCK_READ:
     case BLOCK_ATOMIC:
         if (packet->resent) {
-            repeats(seen, key);
+            count_repeated(seen, key, block_is_last(packet));
             count_again(seen, REPORT_BLOCK_AGAIN);
             return;
         }
@@ -362,7 +366,7 @@ static void count_srd(struct seen *seen)
     case SRD_WRITE:
     case SRD_READ:
         if (packet->resent) {
-            repeats(seen, packet->psn);
+            count_repeated(seen, packet->psn, packet->index == packet->last);
             count_again(seen, REPORT_SRD_AGAIN);
             return;
         }

@@ -20,14 +20,14 @@ static const char head[] =
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
     "'unsafe-inline'\"><meta name=\"viewport\" content=\"width=device-width\">"
     "<title>nonic report</title><style>\n"
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:78em;margin:2em auto;padding:0 1em;"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:80em;margin:2em auto;padding:0 1em;"
     "color:#1c2024;background:#fff}\n"
     "h1{font-size:1.6em}h2{font-size:1.25em;margin-top:2em;border-bottom:1px solid #d8dde3}"
     "h3{font-size:1.05em;margin-top:1.6em}\n"
     ".wide{overflow-x:auto}td.who{white-space:nowrap}table{border-collapse:collapse;margin:1em "
     "0;font-variant-numeric:tabular-nums;"
-    "font-size:.93em}\n"
-    "th,td{text-align:left;padding:.2em .6em;border-bottom:1px solid #e6e9ed;vertical-align:top}\n"
+    "font-size:.88em}\n"
+    "th,td{text-align:left;padding:.2em .45em;border-bottom:1px solid #e6e9ed;vertical-align:top}\n"
     "th{font-weight:600;color:#57606a}.n{text-align:right}tr.first td{border-top:1px solid "
     "#aab2bb}\n"
     ".bad{color:#b42318}.broken{color:#b42318;font-weight:600}.note{color:#57606a}\n"
@@ -61,7 +61,7 @@ static void write_address(FILE *page, const uint8_t address[16])
 
 static const char *service_name(enum report_service service)
 {
-    static const char *const names[] = {"?", "RC", "XRC", "UC", "UD", "RC by blocks", "SRD"};
+    static const char *const names[] = {"?", "RC", "XRC", "UC", "UD", "blocks", "SRD"};
     return names[service];
 }
 
