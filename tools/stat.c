@@ -42,39 +42,6 @@ struct request {
     struct left_out left_out; /* The last message about it. */
 };
 
-#define CONNECTION_NAME "connection"
-
-/* Lines that are neither the device nor a counter are left out; connections are added to the
- * list. Takes the text apart. NULL: the program speaks a later version than we know. */
-static json_t *parse(char *text, json_t *connections)
-{
-    json_t *counters = json_object();
-    json_int_t count, version = STAT_VERSION;
-    char *line;
-    while ((line = strsep(&text, "\n")) != NULL) {
-        char *value = strchr(line, ' ');
-        if (value == NULL) {
-            continue;
-        }
-        *value++ = '\0';
-        if (strcmp(line, "device") == 0) {
-            stat_clean(value);
-            json_object_set_new(counters, line, json_string(value));
-        } else if (strcmp(line, STAT_VERSION_NAME) == 0) {
-            version = stat_parse_count(value, &count) ? count : STAT_VERSION + 1;
-        } else if (strcmp(line, CONNECTION_NAME) == 0) {
-            json_array_append_new(connections, stat_parse_pairs(value));
-        } else if (stat_is_counter_name(line) && stat_parse_count(value, &count)) {
-            json_object_set_new(counters, line, json_integer(count));
-        }
-    }
-    if (version > STAT_VERSION) {
-        json_decref(counters);
-        return NULL;
-    }
-    return counters;
-}
-
 /* -- Showing ------------------------------------------------------------------------------------*/
 
 static void print_counters(const json_t *now, const json_t *before, unsigned seconds, bool all)
@@ -165,7 +132,7 @@ static bool take(struct request *request, const struct stat_program *program, js
     char key[32];
     snprintf(key, sizeof(key), "%d", program->pid);
     json_t *connections = json_array();
-    json_t *now = parse(program->text, connections);
+    json_t *now = stat_parse_counters(program->text, connections);
     if (now == NULL) {
         json_decref(connections);
         return false;

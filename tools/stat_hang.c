@@ -14,154 +14,23 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "drivers/stat_ask.h"
-#include "drivers/stat_server.h"
 
 #define PAUSE_S      1
 #define SENTENCE_MAX 512
 #define FINDINGS_MAX 32 /* A program's, that are printed. */
 #define NUMBERS_MAX  8  /* Queue pairs of one sentence that are named. */
 
-/* -- Texts of programs --------------------------------------------------------------------------*/
-
-struct program {
-    int pid;
-    uid_t user;
-    char command[64];
-    bool is_stopped, is_silent; /* It does not run; it did not answer. */
-    json_t *facts;              /* Those of the program itself. */
-    json_t *queue_pairs;        /* Objects, by the text of their number. */
-};
-
-struct view {
-    struct program *programs;
-    size_t count;
-    struct left_out left_out;
-};
-
-static const char *word(const json_t *object, const char *name)
-{
-    const char *value = json_string_value(json_object_get(object, name));
-    return value == NULL ? "" : value;
-}
-
-static long long number(const json_t *object, const char *name)
-{
-    return json_integer_value(json_object_get(object, name));
-}
-
 static bool is(const json_t *object, const char *name, const char *value)
 {
-    return strcmp(word(object, name), value) == 0;
-}
-
-static bool is_stopped(pid_t process)
-{
-    char path[64], text[512] = "";
-    snprintf(path, sizeof(path), "/proc/%d/stat", process);
-    FILE *file = fopen(path, "re");
-    if (file != NULL) {
-        text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-        fclose(file);
-    }
-    const char *state = strrchr(text, ')');
-    return state != NULL && (strncmp(state, ") T", 3) == 0 || strncmp(state, ") t", 3) == 0);
-}
-
-/* False: the program knows no such question. Takes the text apart. */
-static bool read_facts(struct program *program, char *text)
-{
-    bool is_known = false;
-    char *line;
-    while ((line = strsep(&text, "\n")) != NULL) {
-        char *rest = strchr(line, ' ');
-        if (rest == NULL) {
-            continue;
-        }
-        *rest++ = '\0';
-        json_t *pairs = stat_parse_pairs(rest);
-        if (strcmp(line, "program") == 0) {
-            is_known = true;
-            json_object_update(program->facts, pairs);
-        } else if (strcmp(line, "qp") == 0) {
-            char key[32];
-            snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT, number(pairs, "qpn"));
-            json_object_set(program->queue_pairs, key, pairs);
-        }
-        json_decref(pairs);
-    }
-    return is_known;
-}
-
-static void forget_program(struct program *program)
-{
-    json_decref(program->facts);
-    json_decref(program->queue_pairs);
-}
-
-/* Puts a program into the view, which has room for it. */
-static void add_program(struct view *view, const struct stat_program *asked)
-{
-    struct program *program = &view->programs[view->count];
-    *program = (struct program){.pid = asked->pid,
-                                .user = asked->user,
-                                .is_stopped = is_stopped(asked->process),
-                                .is_silent = asked->outcome == STAT_SILENT,
-                                .facts = json_object(),
-                                .queue_pairs = json_object()};
-    stat_command_of(asked->process, program->command, sizeof(program->command));
-    if (program->is_silent && program->command[0] == '\0') {
-        forget_program(program); /* It ended meanwhile, and nobody waits for it. */
-        return;
-    }
-    const bool is_known = program->is_silent || read_facts(program, asked->text);
-    view->count += is_known;
-    view->left_out.other += !is_known;
-    if (!is_known) {
-        forget_program(program);
-    }
-}
-
-/* All programs, whatever was named: peers say what a program waits for. */
-static struct view look(void)
-{
-    struct stat_program *asked;
-    const size_t count = stat_find(&asked);
-    struct view view = {.programs = calloc(count + 1, sizeof(*view.programs))};
-    stat_ask(asked, count, true, STAT_WISH_HANG);
-    for (size_t i = 0; i < count && view.programs != NULL; i++) {
-        view.left_out.foreign += asked[i].outcome == STAT_FOREIGN;
-        if (asked[i].outcome == STAT_ANSWERED || asked[i].outcome == STAT_SILENT) {
-            add_program(&view, &asked[i]);
-        }
-    }
-    stat_forget(asked, count);
-    return view;
-}
-
-static void forget(struct view *view)
-{
-    for (size_t i = 0; i < view->count; i++) {
-        forget_program(&view->programs[i]);
-    }
-    free(view->programs);
-}
-
-static const struct program *same_program(const struct view *view, const struct program *program)
-{
-    for (size_t i = 0; i < view->count; i++) {
-        if (view->programs[i].pid == program->pid) {
-            return &view->programs[i];
-        }
-    }
-    return NULL;
+    return strcmp(stat_word(object, name), value) == 0;
 }
 
 /* -- Rules --------------------------------------------------------------------------------------*/
 
 /* A queue pair that stands still, and its peer's, if a program that answered has it. */
 struct still {
-    const struct program *peer_program, *silent; /* One that did not answer; NULL: there is none. */
+    const struct stat_seen *peer_program,
+        *silent; /* One that did not answer; NULL: there is none. */
     const json_t *own, *peer;
     bool polls; /* The program looked for completions or packets meanwhile. */
     char *sentence;
@@ -198,9 +67,9 @@ static const char *plain(const char *address)
 /* Completions that nobody took, in the queue for receives or in that for sends. */
 static long long untaken(const struct still *still, const char **armed)
 {
-    const bool received = number(still->own, "received") > 0;
-    *armed = word(still->own, received ? "received_armed" : "sent_armed");
-    return number(still->own, received ? "received" : "sent");
+    const bool received = stat_number(still->own, "received") > 0;
+    *armed = stat_word(still->own, received ? "received_armed" : "sent_armed");
+    return stat_number(still->own, received ? "received" : "sent");
 }
 
 static bool judge_wakeup(const struct still *still)
@@ -248,9 +117,9 @@ static bool judge_error(const struct still *still)
 
 static bool judge_receive(const struct still *still)
 {
-    const long long sends = number(still->own, "sends");
+    const long long sends = stat_number(still->own, "sends");
     const char *ending = verb(sends);
-    if (sends == 0 || number(still->own, "rnr") == 0) {
+    if (sends == 0 || stat_number(still->own, "rnr") == 0) {
         return false;
     }
     if (still->peer == NULL) {
@@ -260,33 +129,35 @@ static bool judge_receive(const struct still *still)
     return say(still,
                "%lld send%s wait%s for a receive: queue pair %lld of process %d (%s) has %lld "
                "posted",
-               sends, plural(sends), ending, number(still->peer, "qpn"), still->peer_program->pid,
-               still->peer_program->command, number(still->peer, "receives"));
+               sends, plural(sends), ending, stat_number(still->peer, "qpn"),
+               still->peer_program->pid, still->peer_program->command,
+               stat_number(still->peer, "receives"));
 }
 
 static bool judge_peer_state(const struct still *still)
 {
-    return number(still->own, "sends") > 0 && still->peer != NULL &&
+    return stat_number(still->own, "sends") > 0 && still->peer != NULL &&
            !is(still->peer, "state", "RTR") && !is(still->peer, "state", "RTS") &&
            !is(still->peer, "state", "SQD") &&
            say(still,
                "it waits for queue pair %lld of process %d (%s), which takes no packets: its state "
                "is %s",
-               number(still->peer, "qpn"), still->peer_program->pid, still->peer_program->command,
-               word(still->peer, "state"));
+               stat_number(still->peer, "qpn"), still->peer_program->pid,
+               still->peer_program->command, stat_word(still->peer, "state"));
 }
 
 static bool has_nothing(const json_t *queue_pair)
 {
-    return number(queue_pair, "sends") == 0 && number(queue_pair, "sent") == 0 &&
-           number(queue_pair, "received") == 0 && number(queue_pair, "receives") > 0;
+    return stat_number(queue_pair, "sends") == 0 && stat_number(queue_pair, "sent") == 0 &&
+           stat_number(queue_pair, "received") == 0 && stat_number(queue_pair, "receives") > 0;
 }
 
 /* A peer that does not answer us cannot say which queue pairs it has. */
 static bool judge_silent(const struct still *still)
 {
-    return (number(still->own, "sends") > 0 || has_nothing(still->own)) && still->peer == NULL &&
-           still->silent != NULL && json_object_get(still->own, "peer_qpn") != NULL &&
+    return (stat_number(still->own, "sends") > 0 || has_nothing(still->own)) &&
+           still->peer == NULL && still->silent != NULL &&
+           json_object_get(still->own, "peer_qpn") != NULL &&
            say(still, "it waits for its peer. That may be process %d (%s), which %s",
                still->silent->pid, still->silent->command,
                still->silent->is_stopped ? "is stopped" : "does not answer");
@@ -294,20 +165,20 @@ static bool judge_silent(const struct still *still)
 
 static bool judge_unanswered(const struct still *still)
 {
-    const long long sends = number(still->own, "sends");
+    const long long sends = stat_number(still->own, "sends");
     if (sends == 0 || json_object_get(still->own, "peer_qpn") == NULL) {
         return false;
     }
     if (still->peer != NULL) {
         return say(still, "%lld request%s got no answer from queue pair %lld of process %d (%s)",
-                   sends, plural(sends), number(still->peer, "qpn"), still->peer_program->pid,
+                   sends, plural(sends), stat_number(still->peer, "qpn"), still->peer_program->pid,
                    still->peer_program->command);
     }
     return say(still,
                "%lld request%s got no answer: no program of yours here has queue pair %lld at %s. "
                "It is on another machine, of another user, or gone",
-               sends, plural(sends), number(still->own, "peer_qpn"),
-               plain(word(still->own, "peer")));
+               sends, plural(sends), stat_number(still->own, "peer_qpn"),
+               plain(stat_word(still->own, "peer")));
 }
 
 static bool judge_both(const struct still *still)
@@ -316,7 +187,8 @@ static bool judge_both(const struct still *still)
            say(still,
                "it and queue pair %lld of process %d (%s) wait for each other: "
                "both have receives posted, and neither has anything to send",
-               number(still->peer, "qpn"), still->peer_program->pid, still->peer_program->command);
+               stat_number(still->peer, "qpn"), still->peer_program->pid,
+               still->peer_program->command);
 }
 
 /* The first that fits is said. */
@@ -333,20 +205,9 @@ static const struct {
 
 /* -- Judging ------------------------------------------------------------------------------------*/
 
-static void find_peer(struct still *still, const struct view *view)
+static void find_peer(struct still *still, const struct stat_view *view)
 {
-    char key[32];
-    snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT, number(still->own, "peer_qpn"));
-    for (size_t i = 0; i < view->count && word(still->own, "peer")[0] != '\0'; i++) {
-        const json_t *peer = json_object_get(view->programs[i].queue_pairs, key);
-        /* One that is not connected yet has no address but the program's. */
-        const json_t *has_own =
-            json_object_get(peer, "own") != NULL ? peer : view->programs[i].facts;
-        if (peer != NULL && is(has_own, "own", word(still->own, "peer"))) {
-            still->peer = peer;
-            still->peer_program = &view->programs[i];
-        }
-    }
+    still->peer_program = stat_view_peer(view, still->own, &still->peer);
     for (size_t i = 0; i < view->count; i++) {
         /* A stopped one is it rather than one that is slow to answer. */
         if (view->programs[i].is_silent &&
@@ -374,8 +235,8 @@ static bool moved(json_t *before, const json_t *now)
     return !json_equal(before, now);
 }
 
-static json_t *judge(const struct program *before, const struct program *now,
-                     const struct view *view)
+json_t *stat_hang_judge(const struct stat_seen *before, const struct stat_seen *now,
+                        const struct stat_view *view)
 {
     json_t *findings = json_object();
     const char *key;
@@ -384,15 +245,15 @@ static json_t *judge(const struct program *before, const struct program *now,
     {
         char sentence[SENTENCE_MAX];
         struct still still = {.own = own,
-                              .polls =
-                                  number(before->facts, "rounds") != number(now->facts, "rounds"),
+                              .polls = stat_number(before->facts, "rounds") !=
+                                       stat_number(now->facts, "rounds"),
                               .sentence = sentence};
         bool is_said = moved(json_object_get(before->queue_pairs, key), own);
         find_peer(&still, view);
         for (size_t i = 0; i < COUNT_OF(rules) && !is_said; i++) {
             is_said = rules[i].judge(&still);
             if (is_said) {
-                note(findings, sentence, rules[i].name, number(own, "qpn"));
+                note(findings, sentence, rules[i].name, stat_number(own, "qpn"));
             }
         }
     }
@@ -413,10 +274,10 @@ static void print_finding(const json_t *finding)
     if (count > NUMBERS_MAX) {
         printf(" and %zu more", count - NUMBERS_MAX);
     }
-    printf(": %s (%s)\n", word(finding, "sentence"), word(finding, "rule"));
+    printf(": %s (%s)\n", stat_word(finding, "sentence"), stat_word(finding, "rule"));
 }
 
-static void print(const struct program *program, json_t *findings)
+static void print(const struct stat_seen *program, json_t *findings)
 {
     const char *sentence;
     json_t *finding;
@@ -441,7 +302,7 @@ static void print(const struct program *program, json_t *findings)
     }
 }
 
-static void add(json_t *list, const struct program *program, json_t *findings)
+static void add(json_t *list, const struct stat_seen *program, json_t *findings)
 {
     json_t *all = json_array();
     const char *sentence;
@@ -465,38 +326,38 @@ static bool is_wanted(const struct stat_named *named, int pid)
 
 json_t *stat_hang_find(const struct stat_named *named)
 {
-    struct view before = look();
+    struct stat_view before = stat_view_look();
     sleep(PAUSE_S);
-    struct view now = look();
+    struct stat_view now = stat_view_look();
     json_t *list = json_array();
     for (size_t i = 0; i < now.count; i++) {
-        const struct program *earlier = same_program(&before, &now.programs[i]);
+        const struct stat_seen *earlier = stat_view_same(&before, &now.programs[i]);
         if (earlier != NULL && is_wanted(named, now.programs[i].pid)) {
-            json_t *findings = judge(earlier, &now.programs[i], &now);
+            json_t *findings = stat_hang_judge(earlier, &now.programs[i], &now);
             add(list, &now.programs[i], findings);
             json_decref(findings);
         }
     }
-    forget(&before);
-    forget(&now);
+    stat_view_forget(&before);
+    stat_view_forget(&now);
     return list;
 }
 
 int stat_hang(const struct stat_named *named, bool json)
 {
-    struct view before = look();
+    struct stat_view before = stat_view_look();
     sleep(PAUSE_S);
-    struct view now = look();
+    struct stat_view now = stat_view_look();
     size_t answered = 0;
     struct left_out said = {0};
     json_t *list = json_array();
     for (size_t i = 0; i < now.count; i++) {
-        const struct program *earlier = same_program(&before, &now.programs[i]);
+        const struct stat_seen *earlier = stat_view_same(&before, &now.programs[i]);
         if (earlier == NULL || !is_wanted(named, now.programs[i].pid)) {
             continue;
         }
         answered++;
-        json_t *findings = judge(earlier, &now.programs[i], &now);
+        json_t *findings = stat_hang_judge(earlier, &now.programs[i], &now);
         if (json) {
             add(list, &now.programs[i], findings);
         } else {
@@ -515,7 +376,7 @@ int stat_hang(const struct stat_named *named, bool json)
                             ? "nonic: no such program runs on nonic, or it does not answer\n"
                             : "nonic: no program of yours runs on nonic\n");
     }
-    forget(&before);
-    forget(&now);
+    stat_view_forget(&before);
+    stat_view_forget(&now);
     return answered > 0 ? 0 : 1;
 }

@@ -8,6 +8,12 @@
 #include <stdbool.h>
 
 #include "tools/stat_text.h"
+#include "tools/stat_view.h"
+
+/* What the queue pairs of a program stand still for, that did not change between two views: an
+ * object of findings, by their sentences. It is the caller's. */
+json_t *stat_hang_judge(const struct stat_seen *before, const struct stat_seen *now,
+                        const struct stat_view *view);
 
 /* Looks twice, a second apart. Returns a list of objects: pid, uid, and `hangs`, a list of rule,
  * sentence and queue_pairs. It is the caller's. */

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "drivers/stat_server.h"
 
 #define NAME_CHARACTERS_MAX 64
+#define CONNECTION_NAME     "connection"
 
 void stat_clean(char *text)
 {
@@ -64,6 +66,35 @@ json_t *stat_parse_pairs(char *text)
         }
     }
     return pairs;
+}
+
+json_t *stat_parse_counters(char *text, json_t *connections)
+{
+    json_t *counters = json_object();
+    json_int_t count, version = STAT_VERSION;
+    char *line;
+    while ((line = strsep(&text, "\n")) != NULL) {
+        char *value = strchr(line, ' ');
+        if (value == NULL) {
+            continue;
+        }
+        *value++ = '\0';
+        if (strcmp(line, "device") == 0) {
+            stat_clean(value);
+            json_object_set_new(counters, line, json_string(value));
+        } else if (strcmp(line, STAT_VERSION_NAME) == 0) {
+            version = stat_parse_count(value, &count) ? count : STAT_VERSION + 1;
+        } else if (strcmp(line, CONNECTION_NAME) == 0) {
+            json_array_append_new(connections, stat_parse_pairs(value));
+        } else if (stat_is_counter_name(line) && stat_parse_count(value, &count)) {
+            json_object_set_new(counters, line, json_integer(count));
+        }
+    }
+    if (version > STAT_VERSION) {
+        json_decref(counters);
+        return NULL;
+    }
+    return counters;
 }
 
 void stat_say_left_out(struct left_out *said, const struct left_out *now)

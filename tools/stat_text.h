@@ -34,5 +34,9 @@ bool stat_is_counter_name(const char *text);
 bool stat_parse_count(const char *text, json_int_t *count);
 /* A list of NAME=VALUE as an object, which is the caller's. Takes the text apart. */
 json_t *stat_parse_pairs(char *text);
+/* Counters and the device as an object, which is the caller's. Other lines are left out;
+ * connections are added to the list. Takes the text apart. NULL: the program speaks a later version
+ * than we know. */
+json_t *stat_parse_counters(char *text, json_t *connections);
 
 #endif
