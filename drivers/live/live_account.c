@@ -134,13 +134,15 @@ static void say_region(struct text *text, const struct live *live, uint64_t addr
 
 static const char *type_word(enum qp_type type)
 {
-    static const char *const words[] = {[QP_RC] = "RC",
-                                        [QP_UC] = "UC",
-                                        [QP_UD] = "UD",
-                                        [QP_SRD] = "SRD",
-                                        [QP_XRC_INITIATOR] = "XRC_INI",
-                                        [QP_XRC_TARGET] = "XRC_TGT"};
-    return words[type];
+    switch (type) {
+    case QP_RC: return "RC";
+    case QP_UC: return "UC";
+    case QP_UD: return "UD";
+    case QP_SRD: return "SRD";
+    case QP_XRC_INITIATOR: return "XRC_INI";
+    case QP_XRC_TARGET: return "XRC_TGT";
+    }
+    return "?";
 }
 
 static void say_gid(struct text *text, const char *name, const struct gid *gid)
