@@ -23,6 +23,13 @@ static int command_hdl(int argc, char **argv)
     return run_part("nonic-hdl", argv);
 }
 
+/* So that the command needs no library for screens. */
+static int command_top(int argc, char **argv)
+{
+    (void)argc;
+    return run_part("nonic-top", argv);
+}
+
 /* So that the command needs no library for captures. */
 static int command_report(int argc, char **argv)
 {
@@ -47,6 +54,7 @@ static const struct {
     {"replay", command_repeat, "make a recorded run of 'repeat' again"},
     {"info", command_info, "show the device and limits a program will see, and why"},
     {"stat", command_stat, "show the counters of running programs"},
+    {"top", command_top, "what moves between running programs, as htop shows processes"},
     {"report", command_report, "make a page of a capture"},
     {"lab", command_lab, "run models of published NICs under a virtual clock"},
     {"bench", command_bench, "measure one process with many connections"},

@@ -192,21 +192,6 @@ static size_t look(struct request *request, json_t *memory)
 
 /* -- The command line ---------------------------------------------------------------------------*/
 
-static bool parse_pids(struct request *request, int argc, char **argv)
-{
-    request->named.pids = calloc((size_t)argc + 1, sizeof(*request->named.pids));
-    for (int i = 0; i < argc && request->named.pids != NULL; i++) {
-        uint64_t pid;
-        if (!text_number(argv[i], 1, INT32_MAX, &pid)) {
-            fprintf(stderr, "nonic: '%s' is not a process number\n", argv[i]);
-            free(request->named.pids);
-            return false;
-        }
-        request->named.pids[request->named.count++] = (int)pid;
-    }
-    return request->named.pids != NULL;
-}
-
 static bool parse_seconds(const char *text, unsigned *seconds)
 {
     uint64_t value;
@@ -260,7 +245,7 @@ int command_stat(int argc, char **argv)
             return EXIT_USAGE;
         }
     }
-    if (!parse_pids(&request, argc - optind, argv + optind)) {
+    if (!stat_parse_pids(&request.named, argc - optind, argv + optind)) {
         return EXIT_USAGE;
     }
     if (request.hang) {

@@ -2,14 +2,33 @@
 #include "tools/stat_text.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "drivers/stat_server.h"
+#include "tools/feroce_text.h"
 
 #define NAME_CHARACTERS_MAX 64
 #define CONNECTION_NAME     "connection"
+
+bool stat_parse_pids(struct stat_named *named, int count, char **words)
+{
+    *named = (struct stat_named){0};
+    named->pids = calloc((size_t)count + 1, sizeof(*named->pids));
+    for (int i = 0; i < count && named->pids != NULL; i++) {
+        uint64_t pid;
+        if (!text_number(words[i], 1, INT32_MAX, &pid)) {
+            fprintf(stderr, "nonic: '%s' is not a process number\n", words[i]);
+            free(named->pids);
+            return false;
+        }
+        named->pids[named->count++] = (int)pid;
+    }
+    return named->pids != NULL;
+}
 
 void stat_clean(char *text)
 {

@@ -16,6 +16,8 @@ struct stat_named {
     int *pids;
     size_t count;
 };
+/* Reads process numbers; the caller frees named->pids. False: one is wrong, and that is printed. */
+bool stat_parse_pids(struct stat_named *named, int count, char **words);
 
 /* Programs that are not shown: of other users, that did not answer, of a later version of nonic, of
  * another version that does not know the question. */
