@@ -217,7 +217,8 @@ static void count_request(struct seen *seen)
         return;
     }
     if (ahead < 0 && is_reliable) {
-        count_repeated(seen, packet->psn, (traits & ROCE_IS_LAST) != 0);
+        /* A READ that goes on in its middle is no other message. */
+        count_repeated(seen, packet->psn, (traits & (ROCE_IS_LAST | ROCE_IS_READ)) == ROCE_IS_LAST);
         count_again(seen, REPORT_AGAIN);
         return;
     }

@@ -175,17 +175,22 @@ static json_t *queue_pair_of(const struct change *change, const char *key, const
     const json_t *before = json_object_get(change->before->queue_pairs, key);
     const json_t *old = json_object_get(change->connections[0], key);
     const json_t *connection = json_object_get(change->connections[1], key);
-    json_t *object = json_pack(
-        "{s:I, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "qpn", stat_number(now, "qpn"),
-        "type", stat_word(now, "type"), "state", stat_word(now, "state"), "messages",
-        wrapped(change, before, now, "sends_done", all), "receives",
-        wrapped(change, before, now, "receives_used", all), "sent_packets",
-        wrapped(change, before, now, "unacked", psns), "received_packets",
-        wrapped(change, before, now, "expected", psns), "losses",
-        old == NULL ? 0
-                    : rate(change, stat_number(old, "losses"), stat_number(connection, "losses")),
-        "round_trip_ns", stat_number(connection, "round_trip_ns"), "flight_bytes",
-        stat_number(connection, "flight_bytes"));
+    json_t *object =
+        json_pack("{s:I, s:s, s:s, s:f, s:f, s:f, s:f, s:I, s:I}", "qpn", stat_number(now, "qpn"),
+                  "type", stat_word(now, "type"), "state", stat_word(now, "state"), "messages",
+                  wrapped(change, before, now, "sends_done", all), "receives",
+                  wrapped(change, before, now, "receives_used", all), "sent_packets",
+                  wrapped(change, before, now, "unacked", psns), "received_packets",
+                  wrapped(change, before, now, "expected", psns), "round_trip_ns",
+                  stat_number(connection, "round_trip_ns"), "flight_bytes",
+                  stat_number(connection, "flight_bytes"));
+    /* Of RC, losses are counted only while blocks are thought of: 0 says nothing. */
+    if (old != NULL && (stat_number(connection, "losses") > 0 ||
+                        strcmp(stat_word(connection, "sends"), "block") == 0)) {
+        json_object_set_new(
+            object, "losses",
+            json_real(rate(change, stat_number(old, "losses"), stat_number(connection, "losses"))));
+    }
     add_peer(object, change, now);
     return object;
 }
