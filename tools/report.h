@@ -24,7 +24,7 @@
 enum {
     REPORT_HALVES_MAX = 1 << 16,
     REPORT_NONE = UINT16_MAX + 1, /* No half. */
-    REPORT_BINS = 240,            /* Of charts over time. */
+    REPORT_BINS = 240,            /* In charts over time. */
     REPORT_DRAWN = 6,             /* Connections that have a chart of their own. */
     REPORT_STEPS = 120,           /* Packets in such a chart. */
     REPORT_FIRST = 24,            /* ... that are its first ones. */
@@ -57,11 +57,11 @@ struct report_half {
     enum report_service service;
     uint64_t refusals; /* From the first look: what makes it worth a chart. */
     uint64_t packets, messages, bytes, first_ns, last_ns;
-    /* Of requests that go this way: */
+    /* Counts of requests that go this way. */
     uint64_t again, not_ready, refused;
     uint64_t responses, response_ns, response_most_ns; /* How long each acknowledgement took. */
     uint64_t marked;
-    /* What was seen last, of RC, XRC and UC. */
+    /* RC, XRC and UC: the state of its requests. */
     bool has_next, is_within; /* The next PSN is known; a message has begun. */
     struct psn next_least, next_most;
     uint32_t within; /* The kind of message: ROCE_IS_SEND or ROCE_IS_WRITE. */
@@ -73,7 +73,7 @@ struct report_step {
     uint64_t number, at_ns, skipped; /* Packets that are not drawn, in front of it. */
     uint64_t again_of, again_in;     /* Packets; 0: none. */
     uint32_t half;
-    const char *odd; /* What is odd about it; NULL: nothing. */
+    const char *odd; /* The title of its oddity; NULL: it has none. */
     bool is_request;
     char label[REPORT_LABEL];
 };
@@ -97,7 +97,7 @@ struct report_oddity {
 
 struct report {
     struct report_half *halves;
-    uint32_t half_count;
+    uint32_t half_count, half_room;
     struct report_index *index;
     struct report_chart charts[REPORT_DRAWN];
     uint32_t chart_count;

@@ -156,7 +156,7 @@ static void judge_length(struct seen *seen, uint32_t traits)
         return;
     }
     if (!is_mtu(bytes)) {
-        note(seen, REPORT_LENGTH, "no MTU is that long");
+        note(seen, REPORT_LENGTH, "not the length of an MTU");
     } else if (seen->own->mtu_bytes != 0 && seen->own->mtu_bytes != bytes) {
         note(seen, REPORT_LENGTH, "another length than before");
     } else {

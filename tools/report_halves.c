@@ -16,9 +16,8 @@ enum {
 bool report_open(struct report *report)
 {
     *report = (struct report){0};
-    report->halves = calloc(REPORT_HALVES_MAX, sizeof(*report->halves));
     report->index = calloc(1, sizeof(*report->index));
-    return report->halves != NULL && report->index != NULL;
+    return report->index != NULL;
 }
 
 void report_close(struct report *report)
@@ -103,11 +102,28 @@ uint32_t report_half_of(const struct report *report, const struct report_packet 
     return found == 0 ? (uint32_t)REPORT_NONE : found - 1;
 }
 
+/* False: there is no memory, or there are too many. */
+static bool make_room(struct report *report)
+{
+    if (report->half_count < report->half_room) {
+        return true;
+    }
+    const uint32_t room = report->half_room == 0 ? 64 : 2 * report->half_room;
+    struct report_half *halves =
+        room > REPORT_HALVES_MAX ? NULL : realloc(report->halves, room * sizeof(*halves));
+    if (halves == NULL) {
+        return false;
+    }
+    report->halves = halves;
+    report->half_room = room;
+    return true;
+}
+
 static uint32_t find_or_add(struct report *report, const struct report_half *key)
 {
     uint32_t *place = place_of(report, key);
     if (*place == 0) {
-        if (report->half_count == REPORT_HALVES_MAX) {
+        if (!make_room(report)) {
             return REPORT_NONE;
         }
         report->halves[report->half_count] = *key;
@@ -291,7 +307,7 @@ static void pair_lonely(struct report *report)
     }
 }
 
-/* -- What is drawn ------------------------------------------------------------------------------*/
+/* -- Charts -------------------------------------------------------------------------------------*/
 
 /* Connections with refusals before others, then those with many packets. */
 static bool is_before(const struct report *report, uint32_t a, uint32_t b)

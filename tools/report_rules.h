@@ -17,13 +17,13 @@
     X(AGAIN, false, "sent again", "IBTA 9.7.6",                                                    \
       "A request was sent once more: it, or its answer, was lost or late.")                        \
     X(GAP, false, "packets missing", "IBTA 9.7.2",                                                 \
-      "Each packet has the next sequence number (PSN), but here some are left out: they were lost " \
-      "before they came to where the capture was taken.")                                          \
+      "Each packet has the next sequence number (PSN), but here some are left out: they were "     \
+      "lost before they came to where the capture was taken.")                                     \
     X(NAK_SEQUENCE, false, "NAK: a packet is missing", "IBTA 9.7.5.2.2",                           \
       "The receiver saw a gap and asks for all packets from this PSN on.")                         \
     X(NOT_READY, false, "receiver not ready (RNR)", "IBTA 9.7.5.2.8",                              \
-      "A message came for which no receive was posted. The sender waits and tries again. If there " \
-      "are many: post more receives, or earlier.")                                                 \
+      "A message came for which no receive was posted. The sender waits and tries again. If "      \
+      "there are many: post more receives, or earlier.")                                           \
     X(NAK_INVALID, true, "NAK: invalid request", "IBTA 9.9.2, 9.7.5.2.2",                          \
       "The request does not fit the queue pair: its length, its kind, or its place in a message. " \
       "The connection ends.")                                                                      \
@@ -37,8 +37,8 @@
     X(UNSENT, true, "answer to nothing", "IBTA 9.7.5",                                             \
       "An acknowledgement of a PSN that was not sent before.")                                     \
     X(ORDER, true, "packets of a message out of order", "IBTA 9.4",                                \
-      "A message is one Only packet, or First, Middle and Last; this one begins in the middle, or " \
-      "a new one begins within it.")                                                               \
+      "A message is one Only packet, or First, Middle and Last; this one begins in the middle, "   \
+      "or a new one begins within it.")                                                            \
     X(LENGTH, true, "packet of a wrong length", "IBTA 9.4",                                        \
       "All packets of a message but the last are as long as the path MTU.")                        \
     X(MALFORMED, true, "not a packet", "IBTA 9.2, 9.6",                                            \
@@ -49,11 +49,11 @@
       "A queue on the way grew. The receiver answers with a congestion notification (CNP).")       \
     X(NOTIFIED, false, "congestion notification (CNP)", "IBTA A17.9.3, CA17-45",                   \
       "The receiver asks the sender to slow down.")                                                \
-    X(BLOCK_AGAIN, false, "block packet sent again", "docs/block-transport.md, R",                 \
+    X(BLOCK_AGAIN, false, "block packet sent again", "docs/block-transport.md",                    \
       "A packet of a block was lost, or taken for lost, and was sent once more.")                  \
-    X(BLOCK_NOT_READY, false, "block: receiver not ready (RNR)", "docs/block-transport.md, STATUS", \
+    X(BLOCK_NOT_READY, false, "block: receiver not ready (RNR)", "docs/block-transport.md",        \
       "A message came for which no receive was posted. The sender waits and tries again.")         \
-    X(BLOCK_REFUSED, true, "block: message refused", "docs/block-transport.md, STATUS",            \
+    X(BLOCK_REFUSED, true, "block: message refused", "docs/block-transport.md",                    \
       "The request is invalid, or its key does not open this memory. The connection ends.")        \
     X(BLOCK_CONTRADICTS, true, "block packet contradicts itself", "docs/block-transport.md",       \
       "Fields of the packet do not fit each other; receivers drop it.")                            \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    A report says of captures what is in them, and no bytes make it stumble.
- * Method  Captures of Soft-RoCE (tests/golden), of which is known what was done, by their names. The
- *         same cut, with any bit flipped, and with packets missing: counts stay within what there
- *         is, and the page is whole. Packets of blocks and of SRD are encoded here.
+ * Method  Captures of Soft-RoCE (tests/golden), whose names say what was done. The same cut, with
+ *         any bit flipped, and with packets missing: counts stay within what there is, and the page
+ *         is whole. Packets of blocks and of SRD are encoded here.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,7 +120,7 @@ static uint64_t count_oddities(const struct report *report)
     return count;
 }
 
-/* -- What is known of the captures --------------------------------------------------------------*/
+/* -- Captures of known things -------------------------------------------------------------------*/
 
 static void known_captures(void **state)
 {

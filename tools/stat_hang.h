@@ -10,8 +10,8 @@
 #include "tools/stat_text.h"
 #include "tools/stat_view.h"
 
-/* What the queue pairs of a program stand still for, that did not change between two views: an
- * object of findings, by their sentences. It is the caller's. */
+/* Judges the queue pairs of a program that did not change between two views. Returns an object of
+ * findings, by their sentences, which is the caller's. */
 json_t *stat_hang_judge(const struct stat_seen *before, const struct stat_seen *now,
                         const struct stat_view *view);
 

@@ -50,7 +50,7 @@ enum top_column {
 struct top_order {
     enum top_column column;
     bool is_reverse, hides_queue_pairs;
-    char filter[64]; /* Of command or process number; empty: all. */
+    char filter[64]; /* A part of the command, or a process number; empty: all. */
 };
 
 /* A line: a program, or one of its queue pairs. Both belong to the picture. */

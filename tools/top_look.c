@@ -80,7 +80,7 @@ void top_forget(struct top_look *look)
 
 /* -- Comparing ----------------------------------------------------------------------------------*/
 
-/* What is known of one program, before and now. */
+/* One program, before and now. */
 struct change {
     const struct stat_seen *before, *now;
     const json_t *counters[2], *connections[2];
@@ -101,7 +101,7 @@ static double rate(const struct change *change, long long before, long long now)
     return now < before ? 0 : (double)(now - before) / change->seconds;
 }
 
-/* What some counters grew by together, per second: those in the list, which ends with NULL. */
+/* The growth of some counters together, per second: those in the list, which ends with NULL. */
 static double rate_of(const struct change *change, const char *const names[])
 {
     double sum = 0;
@@ -184,7 +184,7 @@ static json_t *queue_pair_of(const struct change *change, const char *key, const
                   wrapped(change, before, now, "expected", psns), "round_trip_ns",
                   stat_number(connection, "round_trip_ns"), "flight_bytes",
                   stat_number(connection, "flight_bytes"));
-    /* Of RC, losses are counted only while blocks are thought of: 0 says nothing. */
+    /* RC counts losses only while it may change to blocks: 0 says nothing. */
     if (old != NULL && (stat_number(connection, "losses") > 0 ||
                         strcmp(stat_word(connection, "sends"), "block") == 0)) {
         json_object_set_new(

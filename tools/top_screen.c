@@ -22,6 +22,7 @@ enum {
     WAIT_MS = 100,
     KEY_ESCAPE = 27,
     KEY_RETURN = '\n',
+    KEY_CONTROL_L = 12,
 };
 
 enum mode {
@@ -54,6 +55,7 @@ static const char help[] =
     "F4  \\                             show programs with this in their name, or this number\n"
     "t                                 show queue pairs, or programs alone\n"
     "Space  Z                          pause, go on\n"
+    "Control-L                         draw all of it again\n"
     "h  ?  F1                          this\n"
     "q  F10                            leave\n\n"
     "SENT, RECVD   bytes of payload per second\n"
@@ -262,6 +264,7 @@ static bool on_list_key(struct screen *screen, int key)
         screen->order.hides_queue_pairs = !screen->order.hides_queue_pairs;
         order_rows(screen);
         break;
+    case KEY_CONTROL_L: clearok(stdscr, true); break;
     case ' ':
     case 'Z': screen->is_paused = !screen->is_paused; break;
     case '\\':
