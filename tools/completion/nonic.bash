@@ -15,6 +15,8 @@ _nonic_options() {
     replay) echo --gdb=word --help ;;
     info) echo --json --nic=roce,efa --wire=auto,udp,shm --device=interface --paths=number --help ;;
     stat) echo --json --all --connections --hang --watch=number --help ;;
+    top) echo -d=number --delay=number --once --json --help ;;
+    report) echo -o=directory --output=directory --help ;;
     'lab list') echo --json ;;
     'lab show') echo --json ;;
     'lab run') echo --seed=number --repeat=number --set=parameter --sweep=parameter --topology=file --pattern=file \
@@ -52,8 +54,8 @@ _nonic_options() {
 
 _nonic_commands() {
     case "$1" in
-    '') echo run repeat replay info stat lab bench feroce hdl help --help --version ;;
-    help) echo run repeat replay info stat lab bench feroce hdl ;;
+    '') echo run repeat replay info stat top report lab bench feroce hdl help --help --version ;;
+    help) echo run repeat replay info stat top report lab bench feroce hdl ;;
     lab) echo list show run falsify report --help ;;
     bench) echo connections --help ;;
     feroce) echo board receive ctl --help ;;
@@ -132,6 +134,7 @@ _nonic_word() {
     case "$command" in
     run | repeat) _nonic_files -c "$typed" ;;
     replay) _nonic_files -d "$typed" ;;
+    report) _nonic_files -f "$typed" ;;
     'lab list' | 'lab falsify' | 'lab report') _nonic_offer "$typed" "$(_nonic_experiments documents)" ;;
     'lab show' | 'lab run') _nonic_offer "$typed" "$(_nonic_experiments)" ;;
     'feroce ctl') _nonic_offer "$typed" 'tx-meta open close modify' ;;
