@@ -52,13 +52,13 @@ void stat_command_of(pid_t process, char *text, size_t bytes)
     }
 }
 
-bool stat_is_counter_name(const char *text)
+static bool is_counter_name(const char *text)
 {
     const size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
     return length > 0 && length <= NAME_CHARACTERS_MAX && text[length] == '\0';
 }
 
-bool stat_parse_count(const char *text, json_int_t *count)
+static bool parse_count(const char *text, json_int_t *count)
 {
     char *end;
     errno = 0;
@@ -78,10 +78,9 @@ json_t *stat_parse_pairs(char *text)
         }
         *value++ = '\0';
         stat_clean(value);
-        if (stat_is_counter_name(pair)) {
-            json_object_set_new(pairs, pair,
-                                stat_parse_count(value, &count) ? json_integer(count)
-                                                                : json_string(value));
+        if (is_counter_name(pair)) {
+            json_object_set_new(
+                pairs, pair, parse_count(value, &count) ? json_integer(count) : json_string(value));
         }
     }
     return pairs;
@@ -102,10 +101,10 @@ json_t *stat_parse_counters(char *text, json_t *connections)
             stat_clean(value);
             json_object_set_new(counters, line, json_string(value));
         } else if (strcmp(line, STAT_VERSION_NAME) == 0) {
-            version = stat_parse_count(value, &count) ? count : STAT_VERSION + 1;
+            version = parse_count(value, &count) ? count : STAT_VERSION + 1;
         } else if (strcmp(line, CONNECTION_NAME) == 0) {
             json_array_append_new(connections, stat_parse_pairs(value));
-        } else if (stat_is_counter_name(line) && stat_parse_count(value, &count)) {
+        } else if (is_counter_name(line) && parse_count(value, &count)) {
             json_object_set_new(counters, line, json_integer(count));
         }
     }

@@ -32,8 +32,6 @@ void stat_clean(char *text);
 /* The name of the process' command; empty: it has gone. */
 void stat_command_of(pid_t process, char *text, size_t bytes);
 
-bool stat_is_counter_name(const char *text);
-bool stat_parse_count(const char *text, json_int_t *count);
 /* A list of NAME=VALUE as an object, which is the caller's. Takes the text apart. */
 json_t *stat_parse_pairs(char *text);
 /* Counters and the device as an object, which is the caller's. Other lines are left out;
