@@ -123,20 +123,14 @@ void report_count(struct report *report, const struct report_packet *packet);
 uint32_t report_half_of(const struct report *report, const struct report_packet *packet);
 /* Is it an answer to what the other half carries? */
 bool report_is_response(const struct report_packet *packet);
-enum report_service report_service_of(const struct report_packet *packet);
 /* The partner; itself if it has none. */
 const struct report_half *report_partner(const struct report *report,
                                          const struct report_half *half);
-
-/* The packet's line in a chart. */
-void report_label(const struct report_packet *packet, char label[REPORT_LABEL]);
 
 /* Puts the packet into the chart of its half, if that has one. `again_of`: the packet that it
  * repeats; 0: none. `odd`: NULL: nothing is. */
 void report_draw(struct report *report, uint32_t half, const struct report_packet *packet,
                  uint64_t again_of, const char *odd);
-struct report_bin *report_bin_at(const struct report *report, struct report_bin *bins,
-                                 uint64_t at_ns);
 
 /* Writes the page about a capture of this name. `broken`: why not all of it could be read; NULL:
  * all was. */

@@ -32,7 +32,7 @@ static void note(struct seen *seen, enum report_rule rule, const char *detail)
 
 /* -- Over time ----------------------------------------------------------------------------------*/
 
-struct report_bin *report_bin_at(const struct report *report, struct report_bin *bins,
+static struct report_bin *bin_at(const struct report *report, struct report_bin *bins,
                                  uint64_t at_ns)
 {
     const uint64_t all = report->last_ns - report->first_ns;
@@ -48,9 +48,9 @@ static void add_bins(const struct seen *seen, const struct report_half *half,
                      struct report_bin more)
 {
     struct report *report = seen->report;
-    struct report_bin *bins[2] = {report_bin_at(report, report->bins, seen->packet->at_ns), NULL};
+    struct report_bin *bins[2] = {bin_at(report, report->bins, seen->packet->at_ns), NULL};
     if (half->drawn != REPORT_NONE) {
-        bins[1] = report_bin_at(report, report->charts[half->drawn].bins, seen->packet->at_ns);
+        bins[1] = bin_at(report, report->charts[half->drawn].bins, seen->packet->at_ns);
     }
     for (uint32_t i = 0; i < COUNT_OF(bins) && bins[i] != NULL; i++) {
         bins[i]->bytes += more.bytes;

@@ -33,7 +33,7 @@ static bool is_of_roce(const struct report_packet *packet, enum roce_service ser
     return packet->kind == REPORT_ROCE && (packet->roce.opcode & 0xe0) == (int)service;
 }
 
-enum report_service report_service_of(const struct report_packet *packet)
+static enum report_service service_of(const struct report_packet *packet)
 {
     if (packet->kind == REPORT_BLOCK) {
         return REPORT_BLOCKS;
@@ -255,7 +255,7 @@ void report_learn(struct report *report, const struct report_packet *packet)
         return;
     }
     report->halves[half].packets++;
-    report->halves[half].service = report_service_of(packet);
+    report->halves[half].service = service_of(packet);
     report->halves[half].refusals += is_refusal(packet);
     follow_token(report, half, packet);
     follow_hello(report, half, packet);

@@ -78,7 +78,8 @@ static int label_srd(const struct report_packet *packet, char *label)
     }
 }
 
-void report_label(const struct report_packet *packet, char label[REPORT_LABEL])
+/* The packet's line in a chart. */
+static void write_label(const struct report_packet *packet, char label[REPORT_LABEL])
 {
     int used = 0;
     switch (packet->kind) {
@@ -151,7 +152,7 @@ void report_draw(struct report *report, uint32_t half, const struct report_packe
                                .odd = odd,
                                .is_request = !report_is_response(packet)};
     if (chart->count < REPORT_STEPS) {
-        report_label(packet, step.label);
+        write_label(packet, step.label);
     }
     chart->odd_run = odd != NULL ? chart->odd_run + 1 : 0;
     if (odd != NULL && chart->odd_run <= REPORT_RUN) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Goal    The picture of two looks has what changed between them, per second; its lines are in the
- *         order that is asked for, and each as wide as its head.
- * Method  Looks by hand, of two programs with a queue pair each: counters that grow, that wrap, that
- *         became smaller, and names that are too long for their column.
+ *         order that is asked for, and each is as wide as its head.
+ * Method  Looks by hand, of two programs with a queue pair each: counters that grow, that wrap,
+ *         that became smaller, and names that are too long for their column.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,7 +80,7 @@ static void changes_per_second(void **state)
     const json_t *first = json_array_get(picture, 0), *second = json_array_get(picture, 1);
     assert_real(first, "sent_bytes", 1000);
     assert_real(second, "sent_bytes", 2000);
-    assert_real(first, "messages", 2000); /* Of two kinds. */
+    assert_real(first, "messages", 2000); /* The sum of two kinds. */
     assert_real(first, "dropped", 2000);
     assert_real(first, "sent_again", 0);
     const json_t *pair = json_array_get(json_object_get(first, "queue_pairs"), 0);
@@ -178,6 +178,7 @@ static void widths(void **state)
         for (size_t k = 0; k < count; k++) {
             top_write_row(line, sizeof(line), &rows[k], TOP_NAME_LEAST);
             assert_int_equal(strlen(line), strlen(head));
+            assert_null(strstr(line, "99999")); /* 100k */
             top_write_detail(line, 20, &rows[k]);
             assert_true(strlen(line) < 20);
         }
