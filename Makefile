@@ -31,7 +31,7 @@ test:
 	@dev/test quick
 
 test-all:
-	@dev/install-packages build demo test hdl hdl-more interop
+	@dev/install-packages build demo test hdl hdl-more interop look
 	@dev/test all
 
 check:
