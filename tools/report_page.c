@@ -139,7 +139,7 @@ static void write_sentence(FILE *page, const struct report *report)
 {
     const struct totals totals = totals_of(report);
     const double seconds = (double)(report->last_ns - report->first_ns) / 1e9;
-    fprintf(page, "<p id=sentence>In %.3f s, %" PRIu64 " connection%s carried ", seconds,
+    fprintf(page, "<p id=sentence>In %.4g s, %" PRIu64 " connection%s carried ", seconds,
             totals.connections, plural(totals.connections));
     write_bytes(page, totals.bytes);
     fprintf(page, " of payload in %" PRIu64 " message%s (%" PRIu64 " packet%s): ", totals.messages,
