@@ -95,10 +95,12 @@ static const json_t *part_of(const struct top_look *look, int pid, const char *p
     return json_object_get(json_object_get(look->counters, key), part);
 }
 
-/* A counter that became smaller is another program's. */
+/* A counter that became smaller is another program's; one of a program that did not answer is not
+ * known. */
 static double rate(const struct change *change, long long before, long long now)
 {
-    return now < before ? 0 : (double)(now - before) / change->seconds;
+    return change->counters[0] == NULL || now < before ? 0
+                                                       : (double)(now - before) / change->seconds;
 }
 
 /* The growth of some counters together, per second: those in the list, which ends with NULL. */

@@ -111,6 +111,25 @@ static void smaller_counters(void **state)
     top_forget(&now);
 }
 
+/* It was silent at the first look, and all that it counted before is no change. */
+static void silent_program(void **state)
+{
+    struct top_look before = look_of(1000000000, "sends", 1000, 100, 100);
+    struct top_look now = look_of(2000000000, "sends", 2000, 200, 200);
+    (void)state;
+    json_object_del(before.counters, "100");
+    json_object_clear(before.view.programs[0].queue_pairs);
+    json_t *picture = top_compare(&before, &now, &everybody);
+    const json_t *first = json_array_get(picture, 0);
+    assert_real(first, "sent_bytes", 0);
+    assert_real(first, "dropped", 0);
+    assert_real(json_array_get(json_object_get(first, "queue_pairs"), 0), "messages", 0);
+    assert_real(json_array_get(picture, 1), "sent_bytes", 2000);
+    json_decref(picture);
+    top_forget(&before);
+    top_forget(&now);
+}
+
 static void named_programs(void **state)
 {
     int pids[] = {101};
@@ -194,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_per_second),
         cmocka_unit_test(smaller_counters),
+        cmocka_unit_test(silent_program),
         cmocka_unit_test(named_programs),
         cmocka_unit_test(orders),
         cmocka_unit_test(widths),
