@@ -132,6 +132,10 @@ const struct report_half *report_partner(const struct report *report,
 void report_draw(struct report *report, uint32_t half, const struct report_packet *packet,
                  uint64_t again_of, const char *odd);
 
+/* "10.0.0.1 QP 17"; `is_source`: the end that the half comes from. */
+void report_write_end(FILE *page, const struct report *report, const struct report_half *half,
+                      bool is_source);
+
 /* Writes the page about a capture of this name. `broken`: why not all of it could be read; NULL:
  * all was. */
 void report_page(FILE *page, const struct report *report, const char *name, const char *broken);
@@ -141,8 +145,5 @@ void report_write_times(FILE *page, const struct report *report, const struct re
 void report_write_steps(FILE *page, const struct report *report, uint32_t chart);
 /* Is the packet drawn, and in which chart? REPORT_NONE: it is not. */
 uint32_t report_chart_with(const struct report *report, uint32_t half, uint64_t number);
-/* "10.0.0.1 QP 17"; `is_source`: the end that the half comes from. */
-void report_write_end(FILE *page, const struct report *report, const struct report_half *half,
-                      bool is_source);
 
 #endif
