@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/align.h"
+#include "drivers/system/guard.h"
 #include "verbs/checking.h"
 #include "verbs/efa_mapped.h"
 #include "verbs/internal.h"
@@ -627,8 +628,10 @@ EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, 
     live_lock(live);
     const bool early = qp_places_early(qp_of(qp)->core);
     live_unlock(live);
-    /* Else payload lands in ascending order, packet after packet, last byte last. */
-    const bool in_order = qp->qp_type == IBV_QPT_RC && !early && !is_odd(ODD_PIECES);
+    /* Else payload lands in ascending order, packet after packet, last byte last; or the last bytes
+     * alone come last, as the processor has it. */
+    const bool in_order =
+        GUARD_COPIES_IN_ORDER && qp->qp_type == IBV_QPT_RC && !early && !is_odd(ODD_PIECES);
     if (flags & DATA_IN_ORDER_RETURN_CAPS) {
         return in_order ? DATA_IN_ORDER_WHOLE_MSG | DATA_IN_ORDER_ALIGNED_128_BYTES : 0;
     }

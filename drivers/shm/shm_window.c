@@ -26,6 +26,7 @@
 #include "drivers/system/descriptor.h"
 #include "drivers/system/lines.h"
 #include "drivers/system/local_socket.h"
+#include "drivers/system/processor.h"
 #include "drivers/system/system.h"
 
 #define SPINS 1000
@@ -72,7 +73,7 @@ static bool is_settled(const struct shm_port *port, struct shm_inbound *inbound,
     for (uint32_t i = 0; i < SPINS && inbound->settled < withdrawal; i++) {
         look(port, inbound);
         if (inbound->settled < withdrawal) {
-            __builtin_ia32_pause();
+            processor_pause();
         }
     }
     return inbound->settled >= withdrawal;

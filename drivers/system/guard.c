@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "drivers/system/guard.h"
 
-#include <cpuid.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
 
+#include "drivers/system/processor.h"
 #include "wire/crc32c.h"
 
 bool guard_fast_strings;
@@ -77,10 +76,10 @@ static void pass_on(int signal, siginfo_t *info, void *context)
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
     ucontext_t *thread = context;
-    greg_t *instruction = &thread->uc_mcontext.gregs[REG_RIP];
-    const uintptr_t landing = info->si_code > 0 ? landing_of((uintptr_t)*instruction) : 0;
+    const uintptr_t landing =
+        info->si_code > 0 ? landing_of(processor_next_instruction(thread)) : 0;
     if (landing != 0) {
-        *instruction = (greg_t)landing;
+        processor_go_on_at(thread, landing);
         return;
     }
     const int reason = errno;
@@ -106,13 +105,6 @@ static void install(int signal, struct sigaction *program)
     sigaction(signal, &ours, NULL);
 }
 
-/* Enhanced REP MOVSB: bit 9 of EBX in leaf 7 of CPUID. */
-static bool has_fast_strings(void)
-{
-    unsigned a, b = 0, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b >> 9 & 1) != 0;
-}
-
 /* This happens once: a handler that was installed later may have kept ours as the one before it,
  * and the two would pass faults to each other without end. */
 void guard_install(void)
@@ -121,7 +113,7 @@ void guard_install(void)
     pthread_mutex_lock(&installing);
     if (!installed) {
         installed = true;
-        guard_fast_strings = has_fast_strings();
+        guard_fast_strings = processor_has_fast_strings();
         install(SIGSEGV, &program_segv);
         install(SIGBUS, &program_bus);
     }
@@ -135,46 +127,13 @@ enum {
     BLOCK_BYTES = 8 * LANES,
 };
 
-/* One word of a lane: each step can be undone, so that one word that differs is always seen. The
- * factor is odd, and the turn brings its highest bits back to where they matter. */
-#define LANE_STEP(at, lane)                                                                        \
-    "xorq " at "(%%rsi), " lane "\n\t"                                                             \
-    "imulq %3, " lane "\n\t"                                                                       \
-    "rolq $29, " lane "\n\t"
-
-/* Four chains that do not wait for each other, since a multiplication takes three cycles. */
-static bool sum_blocks(const uint8_t *from, uint64_t blocks, uint64_t *lanes)
-{
-    __asm__ goto("movq %1, %%rsi\n\t"
-                 "movq %2, %%rcx\n\t"
-                 "movq (%0), %%r8\n\t"
-                 "movq 8(%0), %%r9\n\t"
-                 "movq 16(%0), %%r10\n\t"
-                 "movq 24(%0), %%r11\n\t" GUARDED(
-                     "1:\n\t" LANE_STEP("0", "%%r8") LANE_STEP("8", "%%r9") LANE_STEP("16", "%%r10")
-                         LANE_STEP("24", "%%r11") "addq $32, %%rsi\n\t"
-                                                  "decq %%rcx\n\t"
-                                                  "jnz 1b") "\n\t"
-                                                            "movq %%r8, (%0)\n\t"
-                                                            "movq %%r9, 8(%0)\n\t"
-                                                            "movq %%r10, 16(%0)\n\t"
-                                                            "movq %%r11, 24(%0)"
-                 :
-                 : "r"(lanes), "r"(from), "r"(blocks), "r"(UINT64_C(0x9e3779b97f4a7c15))
-                 : "memory", "cc", "rsi", "rcx", "r8", "r9", "r10", "r11"
-                 : gone);
-    return true;
-gone:
-    return false;
-}
-
 bool guard_sum(const uint8_t *from, uint32_t bytes, uint32_t *sum)
 {
     uint64_t lanes[LANES] = {bytes};
     uint8_t rest[BLOCK_BYTES] = {0};
     const uint32_t blocks = bytes / BLOCK_BYTES, left = bytes % BLOCK_BYTES;
-    if ((blocks > 0 && !sum_blocks(from, blocks, lanes)) ||
-        !guard_copy(rest, from + (bytes - left), left) || !sum_blocks(rest, 1, lanes)) {
+    if ((blocks > 0 && !guard_sum_blocks(from, blocks, lanes)) ||
+        !guard_copy(rest, from + (bytes - left), left) || !guard_sum_blocks(rest, 1, lanes)) {
         return false;
     }
     *sum = crc32c(*sum, lanes, sizeof(lanes));

@@ -12,6 +12,7 @@
 
 #include "drivers/system/clock.h"
 #include "drivers/system/initialised.h"
+#include "drivers/system/processor.h"
 #include "drivers/system/system.h"
 
 /* A bias owner that is inside is seldom there for longer than this many looks, unless the processor
@@ -64,7 +65,7 @@ static void wait_until_outside(const struct lock_seat *seat)
     for (uint32_t looks = 0; atomic_load_explicit(&seat->inside, memory_order_acquire) != 0;
          looks++) {
         if (looks < LOOKS) {
-            __builtin_ia32_pause();
+            processor_pause();
         } else {
             system_sleep(PAUSE_NS);
         }

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "drivers/system/processor.h"
+
 #define TOOL(first, second) ((uint64_t)(first) << 24 | (uint64_t)(second) << 16)
 
 enum request {
@@ -11,20 +13,10 @@ enum request {
     CHECK_DEFINED = 5,
 };
 
-/* The result outside of valgrind is 0. */
 static uint64_t ask(enum request request, const void *memory, size_t bytes)
 {
     volatile const uint64_t words[6] = {TOOL('M', 'C') + request, (uintptr_t)memory, bytes};
-    uint64_t result = 0;
-    __asm__ volatile("rolq $3, %%rdi\n\t"
-                     "rolq $13, %%rdi\n\t"
-                     "rolq $61, %%rdi\n\t"
-                     "rolq $51, %%rdi\n\t"
-                     "xchgq %%rbx, %%rbx"
-                     : "+d"(result)
-                     : "a"(words)
-                     : "cc", "memory");
-    return result;
+    return processor_ask_valgrind(words);
 }
 
 /* memcheck says of a range that it is made defined -1, and other tools say 0. */

@@ -10,7 +10,7 @@
  * Threads    Any.
  * Time       Asking costs four rotations of a register and an exchange of a register with itself,
  *            which do nothing outside of valgrind; it is asked where a program is watched.
- * Source     <valgrind/valgrind.h>, <valgrind/memcheck.h>: requests by clients, x86-64.
+ * Source     <valgrind/valgrind.h>, <valgrind/memcheck.h>: requests by clients.
  */
 #ifndef DRIVERS_MEMCHECK_H
 #define DRIVERS_MEMCHECK_H
