@@ -60,7 +60,7 @@ static bool memory_mapped(uint64_t address, uint64_t bytes, bool write)
 
 bool program_memory_is_there(uint64_t address, uint64_t bytes, bool write)
 {
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t page = system_page_bytes();
     const uint64_t start = address & ~(page - 1);
     CHECK(page != 0 && (page & (page - 1)) == 0);
     if (bytes <= POPULATED_BYTES_MAX) {

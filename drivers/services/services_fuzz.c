@@ -120,7 +120,7 @@ long __wrap_syscall(long number, ...)
     switch (number) {
     case SYS_socket: return fake_open();
     case SYS_recvfrom: return receive((int)a, (void *)b, (size_t)c, (int)d);
-    case SYS_epoll_wait: return events_of((struct epoll_event *)b, (int)c);
+    case SYSTEM_EPOLL_WAIT: return events_of((struct epoll_event *)b, (int)c);
     default: break;
     }
     UNREACHABLE("a system call without a fake");

@@ -222,10 +222,10 @@ long __wrap_syscall(long number, ...)
     void *pointer = va_arg(arguments, void *);
     const long room = va_arg(arguments, long);
     va_end(arguments);
-    CHECK(number == SYS_epoll_wait || number == SYS_recvfrom || number == SYS_sendto);
-    return number == SYS_epoll_wait ? wait_for_events(pointer, room)
-           : number == SYS_recvfrom ? read_bell(fd)
-                                    : 1;
+    CHECK(number == SYSTEM_EPOLL_WAIT || number == SYS_recvfrom || number == SYS_sendto);
+    return number == SYSTEM_EPOLL_WAIT ? wait_for_events(pointer, room)
+           : number == SYS_recvfrom    ? read_bell(fd)
+                                       : 1;
 }
 
 /* -- Memory -------------------------------------------------------------------------------------*/

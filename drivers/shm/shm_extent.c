@@ -23,7 +23,6 @@
 #include "drivers/system/mapping.h"
 #include "drivers/system/system.h"
 
-#define PAGE_BYTES UINT64_C(4096)
 /* Private memory that is exchanged at a time: a child of fork makes it be exchanged back. */
 #define PRIVATE_BYTES_MAX (UINT64_C(256) << 20)
 /* Memory that was exchanged, and back, stays a mapping of its own, of which a process may have some
@@ -323,8 +322,8 @@ static enum shm_refusal lend(struct shm_port *port, const struct shm_board_regio
 {
     const uint64_t memory = atomic_load_explicit(&region->memory, memory_order_relaxed);
     const uint64_t end = memory + atomic_load_explicit(&region->bytes, memory_order_relaxed);
-    const uint64_t start = memory & ~(PAGE_BYTES - 1);
-    const uint64_t bytes = ((end + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1)) - start;
+    const uint64_t page = system_page_bytes(), start = memory & ~(page - 1);
+    const uint64_t bytes = ((end + page - 1) & ~(page - 1)) - start;
     if (!shm_port_take_back(port, start, bytes, false)) {
         return SHM_REFUSED_BUSY;
     }

@@ -16,9 +16,8 @@
 #include "drivers/system/local_socket.h"
 #include "drivers/system/system.h"
 
-#define VIEWS      16
-#define ACCOUNTS   16
-#define PAGE_BYTES UINT64_C(4096)
+#define VIEWS    16
+#define ACCOUNTS 16
 
 /* The cost of an access through the kernel beyond one to mapped memory, and of pages that are
  * exchanged there and back: medians of two machines. */
@@ -154,8 +153,9 @@ static uint8_t *map(const struct shm_offer *offer, int fd, int protection)
 static bool makes_sense(const struct shm_offer *offer, int fd)
 {
     struct stat file;
-    return offer->extent != 0 && offer->bytes > 0 && offer->start % PAGE_BYTES == 0 &&
-           offer->bytes % PAGE_BYTES == 0 && offer->offset % PAGE_BYTES == 0 &&
+    const uint64_t page = system_page_bytes();
+    return offer->extent != 0 && offer->bytes > 0 && offer->start % page == 0 &&
+           offer->bytes % page == 0 && offer->offset % page == 0 &&
            offer->bytes <= UINT64_MAX - offer->start && system_status(fd, &file) == 0 &&
            S_ISREG(file.st_mode) && offer->offset <= (uint64_t)file.st_size &&
            offer->bytes <= (uint64_t)file.st_size - offer->offset;

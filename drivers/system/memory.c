@@ -75,9 +75,11 @@ static bool scatter(const struct nic_move *move)
  * itself bears a fault. */
 static bool page_present(const struct segment *segment)
 {
-    const uint64_t page = segment->address & ~(uint64_t)4095;
-    return !segment->may_fault ||
-           system_advise((void *)(uintptr_t)page, 4096, MADV_POPULATE_WRITE) == 0 ||
+    if (!segment->may_fault) {
+        return true;
+    }
+    const uint64_t bytes = system_page_bytes(), page = segment->address & ~(bytes - 1);
+    return system_advise((void *)(uintptr_t)page, bytes, MADV_POPULATE_WRITE) == 0 ||
            (errno != EFAULT && errno != ENOMEM);
 }
 
@@ -110,7 +112,7 @@ static bool flush(const struct nic_move *move)
     if (!move->flush.persistent || move->flush.range.bytes == 0) {
         return true;
     }
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t page = system_page_bytes();
     const uint64_t start = move->flush.range.address & ~(page - 1);
     const uint64_t bytes = move->flush.range.address - start + move->flush.range.bytes;
     return system_msync((void *)(uintptr_t)start, bytes) == 0;

@@ -163,9 +163,23 @@ static inline int system_recv_messages(int socket, struct mmsghdr *messages, uin
 
 /* -- Waiting ------------------------------------------------------------------------------------*/
 
+/* arm64 has but the newer calls, which do the same if they are given no mask of signals. */
+#ifdef SYS_epoll_wait
+#define SYSTEM_EPOLL_WAIT SYS_epoll_wait
+#else
+#define SYSTEM_EPOLL_WAIT SYS_epoll_pwait
+#endif
+
 static inline int system_poll(struct pollfd *fds, uint32_t count, int timeout_ms)
 {
+#ifdef SYS_poll
     return (int)syscall(SYS_poll, fds, (unsigned long)count, timeout_ms);
+#else
+    const struct timespec limit = {.tv_sec = timeout_ms / 1000,
+                                   .tv_nsec = timeout_ms % 1000 * 1000000L};
+    return (int)syscall(SYS_ppoll, fds, (unsigned long)count, timeout_ms < 0 ? NULL : &limit, NULL,
+                        0L);
+#endif
 }
 
 /* Writes pages to their device and waits for it; a signal does not end that. */
@@ -181,7 +195,13 @@ static inline int system_msync(void *pages, size_t bytes)
 /* Reports the events that are ready now. */
 static inline int system_epoll(int fd, struct epoll_event *events, int room)
 {
-    return (int)syscall(SYS_epoll_wait, fd, events, room, 0);
+    return (int)syscall(SYSTEM_EPOLL_WAIT, fd, events, room, 0, NULL, 0L);
+}
+
+/* 4096 on x86-64; on arm64 the kernel chooses 4, 16 or 64 KB. */
+static inline uint64_t system_page_bytes(void)
+{
+    return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static inline void system_sleep(long ns)
