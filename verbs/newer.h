@@ -38,7 +38,7 @@ struct qp_ex_45 {
     union {
         struct ibv_qp_ex ex;
         struct {
-            uint8_t of_44[352];
+            uint8_t of_44[312 + sizeof(pthread_mutex_t)];
             void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
                              uint8_t type, uint8_t level);
         };

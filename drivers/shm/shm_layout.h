@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/align.h"
 #include "nic/types.h"
 #include "wire/roce.h"
 
@@ -131,7 +132,6 @@ union shm_owner {
     pthread_mutex_t mutex;
     _Atomic uint32_t word;
 };
-_Static_assert(sizeof(pthread_mutex_t) == 40, "the size is part of the layout");
 _Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0, "the futex word comes first");
 
 struct shm_board {
@@ -139,13 +139,15 @@ struct shm_board {
     _Atomic uint32_t asleep; /* The consumer waits for a doorbell. */
     _Atomic uint32_t direct; /* Direct writes and reads are welcome. */
     union shm_owner owner;
-    struct shm_board_region regions[SHM_BOARD_REGIONS];
+    /* The size of the mutex, which is the processor's, is a part of that of the board (`mark`). */
+    _Alignas(CACHE_LINE_BYTES) struct shm_board_region regions[SHM_BOARD_REGIONS];
     struct shm_board_qp qps[SHM_BOARD_QPS];
     /* The address, in the process, at which each queue pair says what it awaits (qp_awaited). That
      * changes with every packet, so a peer looks there once for each publication. */
     _Atomic uint64_t awaited[SHM_BOARD_QPS];
 };
-_Static_assert(offsetof(struct shm_board, regions) == 64, "what is looked at often is one line");
+_Static_assert(offsetof(struct shm_board, owner.word) < CACHE_LINE_BYTES,
+               "what is looked at often is one line");
 
 /* The first message on a connection, with the ring's descriptor; the answer is a mark, with the
  * board's. */
