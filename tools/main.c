@@ -41,6 +41,10 @@ static int command_report(int argc, char **argv)
 static int command_repeat(int argc, char **argv)
 {
     (void)argc;
+    if (!VIRTUAL_TIME) {
+        fprintf(stderr, "nonic: programs run in virtual time on x86-64 alone\n");
+        return 1;
+    }
     return run_part("nonic-box", argv);
 }
 

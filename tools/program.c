@@ -21,7 +21,16 @@
 
 #include "tools/nonic.h"
 
-#define LOADER      "ld-linux-x86-64.so.2"
+/* The facts of this processor that the files of programs name. */
+#ifdef __aarch64__
+#define PROCESSOR "arm64"
+#define MACHINE   EM_AARCH64
+#define LOADER    "ld-linux-aarch64.so.1"
+#else
+#define PROCESSOR "x86-64"
+#define MACHINE   EM_X86_64
+#define LOADER    "ld-linux-x86-64.so.2"
+#endif
 #define SCRIPTS_MAX 4 /* Interpreters that are scripts themselves: Linux follows this number. */
 
 /* -- Which file it is ---------------------------------------------------------------------------*/
@@ -118,10 +127,10 @@ static bool is_loader(const char *path)
 static void warn_of_format(const char *path, int file, const Elf64_Ehdr *header)
 {
     char loader[PATH_MAX];
-    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64) {
+    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != MACHINE) {
         fprintf(stderr,
-                "nonic: %s is not a program for x86-64: it runs without nonic, if at all; build it "
-                "for x86-64\n",
+                "nonic: %s is not a program for " PROCESSOR
+                ": it runs without nonic, if at all; build it for " PROCESSOR "\n",
                 path);
     } else if (!read_loader(file, header, loader, sizeof(loader))) {
         return;
