@@ -133,7 +133,9 @@ static void fill_qp(struct shm_port *port, struct shm_board_qp *entry, const str
     SET(entry->state, next_state(port) | view.terms.reads << SHM_READS_SHIFT);
     SET(entry->peer[0], peer[0]);
     SET(entry->peer[1], peer[1]);
-    SET(port->board->awaited[entry - port->board->qps], qp_awaited(qp));
+    /* A peer that sees the new address sees the new state, too. */
+    atomic_store_explicit(&port->board->awaited[entry - port->board->qps], qp_awaited(qp),
+                          memory_order_release);
 }
 
 void shm_port_publish_qp(struct shm_port *port, const struct qp *qp)

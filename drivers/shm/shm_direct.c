@@ -151,7 +151,9 @@ static void begin_window(const struct thread *thread, struct shm_link *link)
 {
     INVARIANTS(window_check(link, thread));
     const shm_window window = (shm_window)++link->windows << 32 | thread->number;
-    atomic_store_explicit(&link->ring->window, window, memory_order_relaxed);
+    /* The owner of the memory may see this window, and not that the one before it was closed: all
+     * accesses of that one are over. */
+    atomic_store_explicit(&link->ring->window, window, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
 }
 
