@@ -169,16 +169,21 @@ static inline int system_recv_messages(int socket, struct mmsghdr *messages, uin
 #else
 #define SYSTEM_EPOLL_WAIT SYS_epoll_pwait
 #endif
+#ifdef SYS_poll
+#define SYSTEM_POLL SYS_poll
+#else
+#define SYSTEM_POLL SYS_ppoll
+#endif
 
 static inline int system_poll(struct pollfd *fds, uint32_t count, int timeout_ms)
 {
 #ifdef SYS_poll
-    return (int)syscall(SYS_poll, fds, (unsigned long)count, timeout_ms);
+    return (int)syscall(SYSTEM_POLL, fds, (unsigned long)count, timeout_ms);
 #else
     const struct timespec limit = {.tv_sec = timeout_ms / 1000,
                                    .tv_nsec = timeout_ms % 1000 * 1000000L};
-    return (int)syscall(SYS_ppoll, fds, (unsigned long)count, timeout_ms < 0 ? NULL : &limit, NULL,
-                        0L);
+    return (int)syscall(SYSTEM_POLL, fds, (unsigned long)count, timeout_ms < 0 ? NULL : &limit,
+                        NULL, 0L);
 #endif
 }
 

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 
 #include "base/prng.h"
+#include "drivers/system/system.h"
 #include "drivers/udp/udp_port.h"
 
 #define STEPS     20000
@@ -75,10 +76,14 @@ long __wrap_syscall(long number, ...)
 {
     va_list list;
     va_start(list, number);
-    if (number == SYS_poll) {
+    if (number == SYSTEM_POLL) {
         const int polled = va_arg(list, struct pollfd *)->fd;
         (void)va_arg(list, unsigned long);
+#ifdef SYS_poll
         const int ms = va_arg(list, int);
+#else
+        const int ms = (int)(va_arg(list, const struct timespec *)->tv_nsec / 1000000);
+#endif
         va_end(list);
         return wait_for_room(polled, ms);
     }

@@ -84,13 +84,13 @@ struct damage {
 static struct damage begin_damage(int fd)
 {
     const struct damage damage = {fd, dup(fd), open("/dev/null", O_RDWR | O_CLOEXEC)};
-    assert_int_equal(syscall(SYS_dup2, damage.instead, fd), fd);
+    assert_int_equal(syscall(SYS_dup3, damage.instead, fd, 0), fd);
     return damage;
 }
 
 static void end_damage(const struct damage *damage)
 {
-    assert_int_equal(syscall(SYS_dup2, damage->saved, damage->fd), damage->fd);
+    assert_int_equal(syscall(SYS_dup3, damage->saved, damage->fd, 0), damage->fd);
     close(damage->saved);
     close(damage->instead);
 }

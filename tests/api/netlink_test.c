@@ -345,7 +345,7 @@ static void test_numbers(void **state)
     expect_through(fd, pair[1]);
     close(fd);
     fd = open_socket(0);
-    assert_int_equal(syscall(SYS_dup2, pair[0], fd), fd);
+    assert_int_equal(syscall(SYS_dup3, pair[0], fd, 0), fd);
     expect_through(fd, pair[1]);
     close(fd);
     fd = open_socket(0);
