@@ -140,7 +140,7 @@ struct shm_board {
     _Atomic uint32_t direct; /* Direct writes and reads are welcome. */
     union shm_owner owner;
     /* The size of the mutex, which is the processor's, is a part of that of the board (`mark`). */
-    _Alignas(CACHE_LINE_BYTES) struct shm_board_region regions[SHM_BOARD_REGIONS];
+    struct shm_board_region regions[SHM_BOARD_REGIONS];
     struct shm_board_qp qps[SHM_BOARD_QPS];
     /* The address, in the process, at which each queue pair says what it awaits (qp_awaited). That
      * changes with every packet, so a peer looks there once for each publication. */

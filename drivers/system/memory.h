@@ -2,9 +2,9 @@
  *
  * memory - the moves engines ask for, done in this process's memory.
  *
- * A remote write lands in ascending order with its last byte last, because programs poll memory for
- * it. Memory of on-demand regions may not be there: it is reached through the kernel, which reports
- * missing pages. Other memory may have been unmapped under us: such a copy fails as well (guard.h).
+ * The last bytes of a remote write land last, because programs poll memory for them. Memory of
+ * on-demand regions may not be there: it is reached through the kernel, which reports missing
+ * pages. Other memory may have been unmapped under us: such a copy fails as well (guard.h).
  * A flush of persistent memory writes it to its file before the call returns (msync), which waits
  * for the device.
  */

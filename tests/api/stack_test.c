@@ -14,6 +14,8 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STACK_BYTES (1 << 20) /* Sanitizers put much on the stack. */
+#elif defined(__aarch64__)
+#define STACK_BYTES (1 << 17) /* The C library refuses less. */
 #else
 #define STACK_BYTES 16384
 #endif

@@ -181,7 +181,8 @@ void fails_record(void)
     if (path == NULL) {
         return;
     }
-    const long fd = __real_syscall(SYS_open, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const long fd =
+        __real_syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     for (uint32_t i = 0; i < SITES_MAX && fd >= 0; i++) {
         const struct site *site = &sites[i];
         const char *module;
