@@ -23,6 +23,7 @@ import time
 import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SYSTEM = os.path.join(ROOT, 'build-arm64-root')  # Debian for arm64: `dev/arm64 system` makes it.
 # How packets travel, and what `nonic run` is told so that they do. In the name of a test it comes first.
 WIRES = {'shm': ['--wire', 'shm'], 'udp': ['--wire', 'udp'], 'block': ['--wire', 'udp', '--transport', 'block'],
          'auto': ['--wire', 'auto']}
@@ -109,6 +110,21 @@ def parse(description, **more):
 
 def nonic():
     return os.path.join(arguments.build, 'tools', 'nonic')
+
+
+# -- Programs of another processor --------------------------------------------------------------------
+
+def emulator():
+    """The words in front of each program of a build for another processor; none for our own."""
+    return ['qemu-aarch64-static', '-L', SYSTEM] if arguments.build.endswith('-arm64') else []
+
+
+def emulated(args):
+    """A program's words. One that is no file of ours comes from the other processor's system."""
+    if not emulator():
+        return args
+    path = args[0] if '/' in args[0] else os.path.join(SYSTEM, 'usr', 'bin', args[0])
+    return [*emulator(), path, *args[1:]]
 
 
 # -- Sanitizers ---------------------------------------------------------------------------------------
@@ -310,8 +326,8 @@ def wait_for_datagrams(port):
 
 def start(args, wire, options=(), inside=(), folder=None):
     """`inside`: a command that runs others, in a namespace say. `folder`: where it works."""
-    program = Program([*inside, nonic(), 'run', *WIRES[wire], *arguments.options, *options, '--', *args], text=True,
-                      cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    words = [*inside, *emulator(), nonic(), 'run', *WIRES[wire], *arguments.options, *options, '--', *emulated(args)]
+    program = Program(words, text=True, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                       start_new_session=True, env=environment())
     program.inside = inside
     return program
