@@ -298,6 +298,10 @@ static struct srd_packet forge(struct processes *world)
         packet.target_qpn = packet.chunk_bytes = 0;
         packet.qkey = 0;
         break;
+    case SRD_PATH_CHALLENGE:
+    case SRD_PATH_RESPONSE:
+        packet.path_challenge = (struct srd_path_challenge){.number = prng_next(prng)};
+        break;
     case SRD_HELLO: break;
     }
     packet.payload_bytes = 0;
