@@ -40,9 +40,9 @@ static uint32_t rows_of(enum nic_counter counter, bool *drops)
 static void test_efa(void **state)
 {
     (void)state;
-    /* Beside those of the driver: packets, failed SENDs, and SENDs of SRD alone. */
+    /* Beside those of the driver: packets, failed SENDs, SENDs of SRD alone, and further ways. */
     static const char *const elsewhere[] = {"srd_requests", "srd_send_wr_err", "srd_send_wrs",
-                                            "srd_recv_wrs"};
+                                            "srd_recv_wrs", "srd_other_routes"};
     shown = LIVE_EFA;
     for (enum nic_counter i = 0; i < COUNTER_COUNT; i++) {
         const char *name = nic_counter_name(i);

@@ -26,6 +26,7 @@
 #include "drivers/share.h"
 #include "drivers/system/descriptor.h"
 #include "drivers/system/local_socket.h"
+#include "drivers/system/system.h"
 #include "drivers/system/user.h"
 #include "tests/fuzz/fake_sockets.h"
 #include "tests/fuzz/input.h"

@@ -21,6 +21,7 @@
 #include "drivers/share.h"
 #include "drivers/shm/shm_internal.h"
 #include "drivers/system/descriptor.h"
+#include "drivers/system/system.h"
 #include "drivers/system/user.h"
 #include "tests/fuzz/fake_sockets.h"
 #include "tests/fuzz/input.h"
