@@ -65,20 +65,15 @@ static void collect(struct srd_peer *peer, struct instant now)
     }
 }
 
-/* A carrier that has a turn has its deadline set then: unless it has none at all, or an old one,
- * since a ring without room may keep it for long. */
 void srd_update(struct srd_peer *peer, struct instant now)
 {
     collect(peer, now);
     srd_cut(peer, now);
     srd_file_flow(peer);
-    const bool ready = srd_flow_ready(&peer->qp);
-    if (ready) {
+    if (srd_flow_ready(&peer->qp)) {
         nic_schedule(&peer->qp);
     }
-    if (!ready || peer->deadline.ns == UINT64_MAX || instant_reached(now, peer->deadline)) {
-        set_deadline(peer, now);
-    }
+    set_deadline(peer, now);
     if (UNLIKELY(peer->qp.nic->srd->starved) && srd_rest_at(peer).ns != UINT64_MAX) {
         srd_feed(peer->qp.nic); /* It yields to a process that waits. */
     }
