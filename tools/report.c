@@ -41,7 +41,9 @@ static pcap_t *open_capture(const char *path)
     pcap_t *capture =
         pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, error);
     if (capture == NULL) {
-        fprintf(stderr, "nonic: %s\n", error);
+        /* libpcap names the file if it cannot be opened, and not if it is no capture. */
+        const bool names_it = strncmp(error, path, strlen(path)) == 0;
+        fprintf(stderr, "nonic: %s%s%s\n", names_it ? "" : path, names_it ? "" : ": ", error);
     } else if (!report_reads_link(pcap_datalink(capture))) {
         const char *name = pcap_datalink_val_to_name(pcap_datalink(capture));
         fprintf(stderr, "nonic: %s: its packets are of the link type %s, which cannot be read\n",
