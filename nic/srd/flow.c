@@ -30,14 +30,16 @@ struct instant srd_flow_deadline(const struct qp *qp)
     return srd_is_port(qp) ? INSTANT_NEVER : CONTAINER_OF_CONST(qp, struct srd_peer, qp)->deadline;
 }
 
-/* Pauses for the sake of a pace are not shorter than this: a sender oversleeps them anyway. */
+/* Pauses for the sake of a pace are not shorter than this: a sender oversleeps them anyway. A
+ * program that polls does not, and may wait for the answer to a probe. */
 static void set_deadline(struct srd_peer *peer, struct instant now)
 {
     const struct instant least = instant_after(now, WAKE_LEAST_NS);
     const struct instant at = instant_earlier(
         instant_earlier(srd_receiver_deadline(&peer->receiver), srd_ask_deadline(peer)),
         instant_earlier(srd_sender_deadline(&peer->sender, now), srd_rest_at(peer)));
-    peer->deadline = instant_before(at, least) ? least : at;
+    peer->deadline =
+        instant_earlier(instant_before(at, least) ? least : at, srd_sender_asks_at(&peer->sender));
     nic_arm_timer(&peer->qp, peer->deadline);
 }
 

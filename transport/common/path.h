@@ -127,6 +127,12 @@ struct psn path_sent(struct path *path, uint32_t bytes, bool asks, struct instan
 /* Should the next transmission ask for an answer, because enough of the window left without? */
 bool path_wants_answer(const struct path *path);
 
+/* Is a transmission under way that asked for an answer? */
+static inline bool path_awaits_answer(const struct path *path)
+{
+    return (int32_t)(path->asked_bytes - path->settled_bytes) > 0;
+}
+
 enum path_echo {
     PATH_ECHO_NEWS,       /* Newer than all before. */
     PATH_ECHO_OLD,        /* Not newer, or forgotten: nothing changes, but its marks count. */

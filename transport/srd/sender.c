@@ -51,6 +51,7 @@ void srd_start_flow(struct srd_sender *sender, struct psn tsn, uint64_t trip_ns,
     sender->state = SRD_FLOW_OPEN;
     sender->described_all = true;
     sender->used_at = sender->heard_at = now;
+    sender->ask_at = INSTANT_NEVER;
     const struct path_config config = path_of(sender, sender->path_records, tsn, trip_ns);
     path_init(&sender->path, &config, now);
     paths_init(&sender->paths, &sender->path, NULL, 1);
@@ -293,6 +294,7 @@ static bool send_probe(struct srd_sender *sender, struct instant now, struct srd
     const uint32_t psn = sender->lowest == sender->next ? sender->next : sender->next - 1;
     struct path *path = paths_at(&sender->paths, probe.path);
     address(sender, psn, path_sent(path, SRD_PACKET_COST, true, now), packet);
+    sender->ask_at = INSTANT_NEVER;
     packet->opcode = SRD_PROBE;
     packet->ack_request = true;
     packet->path = probe.path;
@@ -350,6 +352,14 @@ static void begin(struct srd_sender *sender, struct srd_instance *instance, stru
     }
 }
 
+/* Should a packet ask for an answer behind which nothing is to leave now? Programs post one message
+ * after the other, and an answer for each would cost more than the message. So it asks only if no
+ * answer is awaited, which tells of all that has arrived by then (ask_later). */
+static bool last_one_asks(const struct srd_sender *sender, const struct path *path)
+{
+    return sender->paths.count > 1 || !path_awaits_answer(path);
+}
+
 /* A transmission leaves, for the first time or once more. */
 static void transmit(struct srd_sender *sender, struct srd_transmission *one, uint8_t number,
                      bool again, struct instant now, struct srd_packet *packet)
@@ -357,8 +367,10 @@ static void transmit(struct srd_sender *sender, struct srd_transmission *one, ui
     const struct srd_instance *instance = one->instance;
     const uint32_t index = one->psn - instance->first;
     struct path *path = paths_at(&sender->paths, number);
-    const bool asks = again || path_wants_answer(path) || !srd_has_new(sender);
+    const bool asks =
+        again || path_wants_answer(path) || (last_one_asks(sender, path) && !srd_has_new(sender));
     const struct psn tsn = path_sent(path, srd_cost_of(sender, instance, index), asks, now);
+    sender->ask_at = asks ? INSTANT_NEVER : sender->ask_at;
     one->tsn = tsn.value & PSN_MASK;
     one->path = number & (SRD_PATHS_MAX - 1);
     one->again = again;

@@ -88,6 +88,7 @@ struct srd_sender {
     uint32_t hellos;                      /* How many left since the greeting began. */
     struct instant hello_at, hello_since; /* The next one; the first one. */
     struct instant used_at;
+    struct instant ask_at;   /* When a probe asks about packets of the only path; see ask_later. */
     struct instant heard_at; /* An answer, or the challenge that opened the flow. */
     uint32_t chunk_bytes;
     const struct path_policy *policy;
@@ -160,6 +161,11 @@ enum srd_heard srd_sender_on_challenge(struct srd_sender *sender, const struct s
 
 /* When srd_sender_on_time is due, or srd_sender_ready may have changed. */
 struct instant srd_sender_deadline(const struct srd_sender *sender, struct instant now);
+/* The part of it that is for a probe about packets of which none has asked. */
+static inline struct instant srd_sender_asks_at(const struct srd_sender *sender)
+{
+    return sender->state == SRD_FLOW_OPEN ? sender->ask_at : INSTANT_NEVER;
+}
 /* True: the flow's timeout passed without a word from the peer. */
 bool srd_sender_on_time(struct srd_sender *sender, struct instant now);
 /* How long an answer may take, by whichever path; doubled `doublings` times. */

@@ -105,6 +105,16 @@ static void ask_for_rest(struct srd_sender *sender, const struct srd_answer *ans
     }
 }
 
+/* Nothing that is under way has asked. Most of the time the program is about to post, and the next
+ * packet asks (last_one_asks). If none leaves for a quarter of a round trip, a probe does. */
+static void ask_later(struct srd_sender *sender, struct instant now)
+{
+    if (sender->ask_at.ns == UINT64_MAX && sender->paths.count == 1 &&
+        !list_empty(&sender->flight[0]) && !path_awaits_answer(&sender->path)) {
+        sender->ask_at = instant_after(now, sender->path.rtt.smoothed_ns / 4);
+    }
+}
+
 /* Does it speak of this flow, and of nothing that never left? */
 static enum srd_heard judge_answer(const struct srd_sender *sender, const struct srd_packet *packet)
 {
@@ -171,6 +181,7 @@ enum srd_heard srd_sender_on_answer(struct srd_sender *sender, const struct srd_
     }
     srd_find_lost(sender, now);
     ask_for_rest(sender, answer);
+    ask_later(sender, now);
     INVARIANTS(srd_sender_check(sender));
     return SRD_HEARD;
 }

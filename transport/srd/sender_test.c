@@ -506,6 +506,71 @@ static void test_paths_of_a_flow(void **state)
     free(bench);
 }
 
+/* -- Questions ----------------------------------------------------------------------------------*/
+
+/* How many packets of a kind are under way; `asks`: of those that ask for an answer. */
+static uint32_t count_leaving(const struct bench *bench, enum srd_opcode opcode, bool asks)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < bench->ways[0].count; i++) {
+        const struct srd_packet *packet = &bench->ways[0].packets[i];
+        count += packet->opcode == opcode && (!asks || packet->ack_request);
+    }
+    return count;
+}
+
+static void post_one_by_one(struct bench *bench, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count; i++) {
+        bench->verdicts[i] = SRD_JUDGED_TAKEN;
+        post(bench, i, 1, 0);
+        pull(bench);
+    }
+}
+
+static void step_until_ended(struct bench *bench, uint32_t message)
+{
+    while (!bench->ended[message]) {
+        step(bench);
+    }
+}
+
+/* The first of some messages that are posted one by one asks for an answer. When that is there, the
+ * next message asks, or soon a probe does: long before the timeout. */
+static void test_who_asks(void **state)
+{
+    (void)state;
+    struct bench *bench = malloc(sizeof(*bench));
+    start(bench, 10);
+    open_flow(bench);
+    bench->jitter = 1;
+    post_one_by_one(bench, 1, 1);
+    step_until_ended(bench, 1);
+
+    post_one_by_one(bench, 2, 10);
+    assert_int_equal(count_leaving(bench, SRD_SEND, false), 10);
+    assert_int_equal(count_leaving(bench, SRD_SEND, true), 1);
+    step_until_ended(bench, 2);
+    assert_false(bench->ended[11]);
+    post_one_by_one(bench, 12, 1);
+    assert_int_equal(count_leaving(bench, SRD_SEND, true), 1);
+    step_until_ended(bench, 12);
+    assert_true(bench->ended[11]);
+
+    post_one_by_one(bench, 13, 10);
+    step_until_ended(bench, 13);
+    const struct instant answered = bench->now;
+    const uint64_t trip_ns = bench->sender.path.rtt.smoothed_ns;
+    while (count_leaving(bench, SRD_PROBE, true) == 0) {
+        step(bench);
+    }
+    assert_true(bench->now.ns - answered.ns <= trip_ns / 4 + MS / 25);
+    step_until_ended(bench, 22);
+    assert_true(bench->now.ns - answered.ns <= trip_ns * 3 / 2 + MS / 10);
+    assert_int_equal(bench->resent, 0);
+    free(bench);
+}
+
 /* -- Life ---------------------------------------------------------------------------------------*/
 
 /* SRD-28: 4 s after its first packet left; the answer that comes then is not believed. */
@@ -670,7 +735,7 @@ int main(void)
         cmocka_unit_test(test_idle),          cmocka_unit_test(test_impossible_answers),
         cmocka_unit_test(test_withdraw),      cmocka_unit_test(test_unequal_paths),
         cmocka_unit_test(test_a_path_dies),   cmocka_unit_test(test_paths_of_a_flow),
-        cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_waits),         cmocka_unit_test(test_who_asks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

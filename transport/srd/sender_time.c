@@ -75,7 +75,7 @@ void srd_find_lost(struct srd_sender *sender, struct instant now)
 
 static struct instant flow_deadline(const struct srd_sender *sender, struct instant now)
 {
-    struct instant at = paths_deadline(&sender->paths);
+    struct instant at = instant_earlier(paths_deadline(&sender->paths), srd_sender_asks_at(sender));
     at = instant_earlier(at, srd_first_loss_at(sender));
     if (!list_empty(&sender->sent)) {
         const struct srd_instance *oldest = srd_instance_of(sender->sent.next);
@@ -172,6 +172,10 @@ bool srd_sender_on_time(struct srd_sender *sender, struct instant now)
         while (paths_on_time(&sender->paths, now) != PATH_NONE) {
         }
         timed_out = timeouts(sender) > before;
+        if (instant_reached(now, sender->ask_at)) {
+            sender->ask_at = INSTANT_NEVER;
+            paths_want_probe(&sender->paths, 0);
+        }
         ask_idle_paths(sender);
         srd_find_lost(sender, now); /* Also all that is under way on a path that was left. */
     }
