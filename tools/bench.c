@@ -16,6 +16,19 @@ static void print_help(FILE *to)
                 "example: nonic bench connections --wire udp --qps 16,51200 --baseline\n");
 }
 
+/* An ordinary verbs program: it is loaded with nonic's libibverbs or with the system's. */
+static int connections(char **argv)
+{
+    bool own_library = true;
+    for (char **word = argv + 1; *word != NULL; word++) {
+        own_library &= strcmp(*word, "--system-verbs") != 0;
+    }
+    if (own_library && !preload_library()) {
+        return 1;
+    }
+    return run_part("nonic-connections", argv);
+}
+
 int command_bench(int argc, char **argv)
 {
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
@@ -27,5 +40,5 @@ int command_bench(int argc, char **argv)
                         "[OPTIONS]\n");
         return EXIT_USAGE;
     }
-    return run_part("nonic-connections", argv + 1);
+    return connections(argv + 1);
 }

@@ -21,6 +21,8 @@ struct wishes {
     bool baseline, json;
 };
 
+#define WIRE "shm" /* if not given */
+
 static void print_help(void)
 {
     printf("usage: nonic bench connections [OPTIONS]\n\n"
@@ -38,7 +40,10 @@ static void print_help(void)
            "  --seconds TIME    of each measurement; default: 1\n"
            "  --baseline        a second series without batches and prefetching\n"
            "  --json            for machines\n\n"
-           "bytes/QP is what the initiator's memory grew by, without its send rings.\n");
+           "  --system-verbs    a device of the system's libibverbs instead of nonic's\n"
+           "  --device NAME     its name; default: the first one\n"
+           "  --gid-index N     its GID; default: 0\n\n"
+           "bytes/QP is what the initiator's memory grew by, without nonic's send rings.\n");
 }
 
 static bool parse_points(struct wishes *wishes, const char *text)
@@ -84,19 +89,15 @@ static int refuse(const char *option, const char *text, const char *valid)
     return EXIT_USAGE;
 }
 
-static const struct option options[] = {{"qps", required_argument, NULL, 'q'},
-                                        {"wire", required_argument, NULL, 'w'},
-                                        {"op", required_argument, NULL, 'o'},
-                                        {"size", required_argument, NULL, 's'},
-                                        {"depth", required_argument, NULL, 'd'},
-                                        {"ring", required_argument, NULL, 'r'},
-                                        {"peers", required_argument, NULL, 'p'},
-                                        {"random", no_argument, NULL, 'R'},
-                                        {"seconds", required_argument, NULL, 't'},
-                                        {"baseline", no_argument, NULL, 'b'},
-                                        {"json", no_argument, NULL, 'j'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
+static const struct option options[] = {
+    {"qps", required_argument, NULL, 'q'},     {"wire", required_argument, NULL, 'w'},
+    {"op", required_argument, NULL, 'o'},      {"size", required_argument, NULL, 's'},
+    {"depth", required_argument, NULL, 'd'},   {"ring", required_argument, NULL, 'r'},
+    {"peers", required_argument, NULL, 'p'},   {"random", no_argument, NULL, 'R'},
+    {"seconds", required_argument, NULL, 't'}, {"baseline", no_argument, NULL, 'b'},
+    {"json", no_argument, NULL, 'j'},          {"system-verbs", no_argument, NULL, 'S'},
+    {"device", required_argument, NULL, 'D'},  {"gid-index", required_argument, NULL, 'g'},
+    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
 
 /* Takes the value of an option. Returns NULL, or what the option accepts. */
 static const char *take_option(struct wishes *wishes, int option, const char *text)
@@ -141,9 +142,31 @@ static const char *take_option(struct wishes *wishes, int option, const char *te
     case 'R': plan->shuffled = true; break;
     case 'b': wishes->baseline = true; break;
     case 'j': wishes->json = true; break;
+    case 'S': plan->foreign = true; break;
+    case 'D': plan->device = text; break;
+    case 'g':
+        good = strcmp(text, "0") == 0 || parse_count(&plan->gid_index, text, 255);
+        valid = "0 to 255";
+        break;
     default: break;
     }
     return good ? NULL : valid;
+}
+
+/* Does each option speak of the device that is measured? */
+static bool judge(const struct wishes *wishes)
+{
+    if (wishes->plan.foreign && (wishes->wire != NULL || wishes->baseline)) {
+        fprintf(stderr, "nonic: --wire and --baseline are of nonic's device, and --system-verbs "
+                        "measures another one\n");
+        return false;
+    }
+    if (!wishes->plan.foreign && (wishes->plan.device != NULL || wishes->plan.gid_index != 0)) {
+        fprintf(stderr, "nonic: --device and --gid-index need --system-verbs: nonic has one "
+                        "device\n");
+        return false;
+    }
+    return true;
 }
 
 /* 0: go on. -1: help was printed. */
@@ -169,7 +192,7 @@ static int parse(struct wishes *wishes, int argc, char **argv)
                 argv[optind]);
         return EXIT_USAGE;
     }
-    return 0;
+    return judge(wishes) ? 0 : EXIT_USAGE;
 }
 
 static json_t *point_json(const struct plan *plan, const struct outcome *outcome)
@@ -182,7 +205,9 @@ static json_t *point_json(const struct plan *plan, const struct outcome *outcome
     json_object_set_new(point, "rate", json_real(outcome->rate));
     json_object_set_new(point, "latency_us", json_real(outcome->latency_us));
     json_object_set_new(point, "bytes_per_qp", json_real(outcome->bytes_per_qp));
-    json_object_set_new(point, "ring_bytes_per_qp", json_real(outcome->ring_bytes));
+    if (!plan->foreign) {
+        json_object_set_new(point, "ring_bytes_per_qp", json_real(outcome->ring_bytes));
+    }
     json_object_set_new(point, "setup_s", json_real(outcome->setup_s));
     return point;
 }
@@ -224,17 +249,20 @@ int main(int argc, char **argv)
         .plan = {.peers = 2, .bytes = 64, .depth = 512, .ring = 16, .seconds = 1},
         .points = {16, 1024, 16384, 51200},
         .point_count = 4,
-        .wire = "shm",
     };
     const int status = parse(&wishes, argc, argv);
     if (status != 0) {
         return status < 0 ? 0 : status;
     }
-    setenv("NONIC_WIRE", wishes.wire, 1);
-    static const struct series all[] = {{"nonic", NULL}, {"one by one, no prefetch", "1"}};
+    const char *device = wishes.plan.device == NULL ? "first device" : wishes.plan.device;
+    const char *wire = wishes.wire == NULL ? WIRE : wishes.wire;
+    setenv("NONIC_WIRE", wire, 1);
+    const struct series all[] = {{wishes.plan.foreign ? device : "nonic", NULL},
+                                 {"one by one, no prefetch", "1"}};
     if (!wishes.json) {
         printf("%s over %s, %u bytes, %u under way, %u peers\n\n%-28s %8s %12s %11s %10s %10s\n",
-               wishes.plan.reads ? "RDMA READ" : "RDMA WRITE", wishes.wire, wishes.plan.bytes,
+               wishes.plan.reads ? "RDMA READ" : "RDMA WRITE",
+               wishes.plan.foreign ? "the system's verbs" : wire, wishes.plan.bytes,
                wishes.plan.depth, wishes.plan.peers, "", "QPs", "rate (M/s)", "latency us",
                "bytes/QP", "set-up s");
     }

@@ -27,14 +27,17 @@ struct plan {
     bool reads;     /* RDMA READ instead of WRITE. */
     bool shuffled;  /* Connections in random order instead of round robin. */
     double seconds;
+    bool foreign;       /* The device is not nonic's. */
+    const char *device; /* Its name; NULL: the first one. */
+    uint32_t gid_index;
 };
 
 struct outcome {
     double rate;             /* Messages a second. */
     double latency_us;       /* Median of one message alone. */
     double setup_s;          /* Until all queue pairs of both sides were connected. */
-    double bytes_per_qp;     /* The growth of the process, without the send ring. */
-    double ring_bytes;       /* The send ring of one queue pair. */
+    double bytes_per_qp;     /* The growth of the process, without the send ring ... */
+    double ring_bytes;       /* ... of one queue pair; a foreign device's is not known: 0. */
     char error[ERROR_BYTES]; /* Empty: all is well. */
 };
 
@@ -45,6 +48,8 @@ struct world {
     struct ibv_cq *cq;
     struct ibv_mr *mr;
     union ibv_gid gid;
+    uint32_t gid_index;
+    uint16_t lid; /* 0: Ethernet. */
     uint32_t count, bytes;
     uint8_t *memory;
     struct ibv_qp **qps;

@@ -288,7 +288,8 @@ static void initiator_run(const struct plan *plan, const int *fds, struct outcom
     if (!load_run(&world, plan, posted, outcome)) {
         return;
     }
-    outcome->ring_bytes = (double)send_queue_bytes(plan->ring, sizeof(struct ibv_sge));
+    outcome->ring_bytes =
+        plan->foreign ? 0 : (double)send_queue_bytes(plan->ring, sizeof(struct ibv_sge));
     const uint32_t counted = plan->qps - plan->peers;
     outcome->bytes_per_qp =
         counted == 0 ? 0 : (resident() - before) / counted - outcome->ring_bytes;

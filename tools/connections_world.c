@@ -7,6 +7,8 @@
 
 #include "tools/connections.h"
 
+#define PORT 1
+
 static bool fail(char *error, const char *what)
 {
     snprintf(error, ERROR_BYTES, "%s: %s", what, strerror(errno));
@@ -21,17 +23,49 @@ static uint8_t *pages(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+static struct ibv_context *open_named(const char *name, char *error)
+{
+    struct ibv_context *context = NULL;
+    struct ibv_device **devices = ibv_get_device_list(NULL), **device = devices;
+    while (name != NULL && device != NULL && *device != NULL &&
+           strcmp(ibv_get_device_name(*device), name) != 0) {
+        device++;
+    }
+    if (device == NULL || *device == NULL) {
+        snprintf(error, ERROR_BYTES, "there is no RDMA device%s%s (ibv_devices lists them)",
+                 name == NULL ? "" : " ", name == NULL ? "" : name);
+    } else if ((context = ibv_open_device(*device)) == NULL) {
+        fail(error, "the device does not open");
+    }
+    if (devices != NULL) {
+        ibv_free_device_list(devices);
+    }
+    return context;
+}
+
+static bool open_port(struct world *world, const struct plan *plan, char *error)
+{
+    struct ibv_port_attr port;
+    errno = ibv_query_port(world->context, PORT, &port);
+    if (errno != 0 || port.state != IBV_PORT_ACTIVE) {
+        errno = errno == 0 ? ENETDOWN : errno;
+        return fail(error, "port 1 of the device");
+    }
+    world->lid = port.link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : port.lid;
+    world->gid_index = plan->gid_index;
+    if (ibv_query_gid(world->context, PORT, (int)world->gid_index, &world->gid) != 0) {
+        snprintf(error, ERROR_BYTES, "the device has no GID %u", world->gid_index);
+        return false;
+    }
+    return true;
+}
+
 bool world_open(struct world *world, const struct plan *plan, uint32_t count, char *error)
 {
     *world = (struct world){.count = count, .bytes = plan->bytes};
-    struct ibv_device **devices = ibv_get_device_list(NULL);
-    if (devices == NULL || devices[0] == NULL) {
-        return fail(error, "no RDMA device");
-    }
-    world->context = ibv_open_device(devices[0]);
-    ibv_free_device_list(devices);
-    if (world->context == NULL || ibv_query_gid(world->context, 1, 0, &world->gid) != 0) {
-        return fail(error, "the device does not open");
+    world->context = open_named(plan->device, error);
+    if (world->context == NULL || !open_port(world, plan, error)) {
+        return false;
     }
     const size_t slots = (size_t)count * plan->bytes;
     world->memory = pages(slots);
@@ -69,7 +103,7 @@ bool world_make_qps(struct world *world, const struct plan *plan, uint32_t from,
         }
         struct ibv_qp_attr attr = {
             .qp_state = IBV_QPS_INIT,
-            .port_num = 1,
+            .port_num = PORT,
             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
         };
         errno = ibv_modify_qp(world->qps[i], &attr,
@@ -95,7 +129,12 @@ bool world_connect(struct world *world, uint32_t index, const union ibv_gid *gid
 {
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR,
-        .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = *gid, .hop_limit = 64}},
+        .ah_attr = {.is_global = 1,
+                    .port_num = PORT,
+                    .dlid = world->lid,
+                    .grh = {.dgid = *gid,
+                            .hop_limit = 64,
+                            .sgid_index = (uint8_t)world->gid_index}},
         .path_mtu = IBV_MTU_1024,
         .dest_qp_num = door->qpn,
         .max_dest_rd_atomic = 4,

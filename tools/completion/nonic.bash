@@ -24,7 +24,7 @@ _nonic_options() {
     'lab falsify') echo --quick --seed=number --json ;;
     'lab report') echo -o=directory --seed=number ;;
     'bench connections') echo --qps=number --wire=shm,udp --op=write,read --size=number --depth=number --ring=number \
-        --peers=number --random --seconds=number --baseline --json ;;
+        --peers=number --random --seconds=number --baseline --json --system-verbs --device=name --gid-index=number ;;
     'feroce board') echo --address=address --qps=2,4,8,16 --pmtu=256,512,1024,2048,4096 --buffer-bits=number \
         --stack=2026,2024 --cm-version=3,2 --class=number --timeout=number --timeout-cycles=number --clock=number \
         --time-scale=number --retry=number --rnr-retry=number --quirks=quirk --start=number --wait-open \
