@@ -12,6 +12,7 @@
 
 struct sim_capture {
     FILE *file;
+    uint64_t packets;
     uint8_t block[PCAPNG_BYTES_MAX];
 };
 
@@ -37,6 +38,12 @@ void sim_capture_commented(struct sim_capture *capture, uint64_t at_ps, const ui
 {
     const size_t block_bytes = pcapng_encode_bytes(capture->block, at_ps, packet, bytes, comment);
     fwrite(capture->block, 1, block_bytes, capture->file);
+    capture->packets++;
+}
+
+uint64_t sim_capture_count(const struct sim_capture *capture)
+{
+    return capture->packets;
 }
 
 void sim_capture_packet(struct sim_capture *capture, uint64_t at_ps, const uint8_t *packet,

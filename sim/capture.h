@@ -21,6 +21,8 @@ void sim_capture_packet(struct sim_capture *capture, uint64_t at_ps, const uint8
 /* With a comment of at most PCAPNG_COMMENT_BYTES_MAX, which readers show with the packet. */
 void sim_capture_commented(struct sim_capture *capture, uint64_t at_ps, const uint8_t *packet,
                            size_t bytes, const char *comment);
+/* Packets so far. */
+uint64_t sim_capture_count(const struct sim_capture *capture);
 /* False, and why, if not everything could be written. */
 bool sim_capture_close(struct sim_capture *capture, char *error, size_t error_bytes);
 

@@ -62,7 +62,7 @@ static void print_help(FILE *to)
         "  --json           for machines: one object, or an array of them for a sweep\n"
         "  --trace FILE     a timeline of the first world: .json for Perfetto, .vcd for "
         "GTKWave\n"
-        "  --pcap FILE      its packets; formats without a number are USER0 (147)\n\n"
+        "  --pcap FILE      its packets; tshark shows them with nonic_lab.lua\n\n"
         "Try: nonic lab run forth/one-way\n");
 }
 
@@ -156,7 +156,7 @@ static bool can_write(const struct lab_job *job, char *error, size_t error_bytes
         }
     }
     if (job->capture_path != NULL) {
-        capture = sim_capture_open(job->capture_path, PCAPNG_LINK_USER0, error, error_bytes);
+        capture = sim_capture_open(job->capture_path, PCAPNG_LINK_BYTES, error, error_bytes);
         if (capture == NULL || !sim_capture_close(capture, error, error_bytes)) {
             return false;
         }

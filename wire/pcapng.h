@@ -32,8 +32,12 @@
 
 enum pcapng_link {
     PCAPNG_LINK_ETHERNET = 1,
-    PCAPNG_LINK_IP = 101,    /* LINKTYPE_RAW: packets start at the IP header. */
-    PCAPNG_LINK_USER0 = 147, /* The link type of a format that has no registered number. */
+    PCAPNG_LINK_IP = 101, /* LINKTYPE_RAW: packets start at the IP header. */
+    /* Formats that have no registered number: tools/wireshark/nonic_lab.lua shows them. */
+    PCAPNG_LINK_FORTH = 147, /* USER0 */
+    PCAPNG_LINK_EXANEST = 148,
+    PCAPNG_LINK_LANT = 150,  /* USER3: to Wireshark, 149 is Apple's PKTAP. */
+    PCAPNG_LINK_BYTES = 151, /* USER4: payload without headers. */
 };
 
 struct pcapng_interface {

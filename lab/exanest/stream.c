@@ -15,7 +15,7 @@ struct exanest_world *exanest_world_begin(struct lab_run *run,
     struct exanest_world *world = malloc(sizeof(*world));
     CHECK(world != NULL);
     world->run = run;
-    lab_world_begin(run, &world->sim, &world->trace, &world->capture, PCAPNG_LINK_USER0);
+    lab_world_begin(run, &world->sim, &world->trace, &world->capture, PCAPNG_LINK_EXANEST);
     exanest_machine_open(&world->machine, config, &world->sim);
     world->watch = exanest_watch_open(&world->machine, world->trace, world->capture);
     return world;

@@ -65,8 +65,9 @@ static struct run *run_machine(const char *trace, const char *capture, uint32_t 
     sim_init(&run->sim, 1);
     exanest_machine_open(&run->machine, &config, &run->sim);
     run->trace = trace == NULL ? NULL : sim_trace_open(trace, error, sizeof(error));
-    run->capture =
-        capture == NULL ? NULL : sim_capture_open(capture, PCAPNG_LINK_USER0, error, sizeof(error));
+    run->capture = capture == NULL
+                       ? NULL
+                       : sim_capture_open(capture, PCAPNG_LINK_EXANEST, error, sizeof(error));
     run->watch = exanest_watch_open(&run->machine, run->trace, run->capture);
     const struct exanest_write write = {
         .to = READER, .source = VA + 3, .va = TARGET + 9, .bytes = WRITTEN};

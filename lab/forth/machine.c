@@ -308,7 +308,7 @@ void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint
     *machine = (struct forth_machine){.run = run, .count = nodes, .switched = switched};
     struct sim_trace *trace;
     struct sim_capture *capture;
-    lab_world_begin(run, &machine->sim, &trace, &capture, PCAPNG_LINK_USER0);
+    lab_world_begin(run, &machine->sim, &trace, &capture, PCAPNG_LINK_FORTH);
     forth_fabric_open(&machine->fabric, &machine->sim, forth_packets(run, nodes, PACKETS),
                       FORTH_WORDS_MAX);
     machine->fabric.trace = trace;

@@ -42,7 +42,7 @@ void forth_yard_open(struct forth_yard *yard, struct lab_run *run, uint32_t node
     *yard = (struct forth_yard){.run = run, .count = nodes, .sim = &yard->own};
     struct sim_trace *trace;
     struct sim_capture *capture;
-    lab_world_begin(run, yard->sim, &trace, &capture, PCAPNG_LINK_USER0);
+    lab_world_begin(run, yard->sim, &trace, &capture, PCAPNG_LINK_FORTH);
     assemble(yard);
     yard->fabric.trace = trace;
     yard->fabric.capture = capture;

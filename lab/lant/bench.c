@@ -162,7 +162,7 @@ struct lant_bench *lant_bench_begin(struct lab_run *run, const struct lant_node_
     char error[TOPOLOGY_ERROR_BYTES];
     CHECK(bench != NULL);
     bench->run = run;
-    lab_world_begin(run, &bench->sim, &bench->trace, &bench->capture, PCAPNG_LINK_USER0);
+    lab_world_begin(run, &bench->sim, &bench->trace, &bench->capture, PCAPNG_LINK_LANT);
     if (!lant_world_open(&bench->world, config, fabric, &bench->sim, run->seed, error,
                          sizeof(error))) {
         UNREACHABLE("a topology of our own is wrong");

@@ -133,7 +133,7 @@ void flow_open(struct flow_world *world, struct lab_run *run, const struct flow_
 {
     CHECK(config->senders >= 1 && config->senders <= FLOW_SENDERS_MAX);
     *world = (struct flow_world){.config = *config, .run = run};
-    lab_world_begin(run, &world->sim, &world->trace, &world->capture, PCAPNG_LINK_USER0);
+    lab_world_begin(run, &world->sim, &world->trace, &world->capture, PCAPNG_LINK_BYTES);
     if (world->trace != NULL) {
         world->track = sim_trace_track(world->trace, "switch", 0, "queue of the receiver", 32);
     }

@@ -214,7 +214,7 @@ bool network_open(struct network *network, struct lab_run *run, const struct net
     if (!open_described(network, run, config)) {
         return false;
     }
-    lab_world_begin(run, &network->sim, &network->trace, &network->capture, PCAPNG_LINK_USER0);
+    lab_world_begin(run, &network->sim, &network->trace, &network->capture, PCAPNG_LINK_BYTES);
     if (network->trace != NULL) {
         network->track = sim_trace_track(network->trace, "network", 0, "packets under way", 32);
     }

@@ -142,7 +142,7 @@ static void contexts(struct lab_run *run)
     struct sim sim;
     struct sim_trace *trace;
     struct sim_capture *capture;
-    lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_USER0);
+    lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_EXANEST);
     for (uint32_t i = 0; i < COUNT_OF(judged); i++) {
         const uint32_t n = judged[i].active;
         lab_judge_relative(lab_add_row(run, judged[i].row, "%", "refused with %u active blocks", n),

@@ -72,7 +72,7 @@ static void stall(struct lab_run *run, uint32_t phase, struct lab_series *series
     struct exanest_bench bench;
     const struct exanest_bench_config config = config_of(run);
     const struct exanest_deserializer *receiver = exanest_bench_receiver(&bench);
-    lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_USER0);
+    lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_EXANEST);
     exanest_bench_open(&bench, &config, &sim);
     const uint64_t stops_ps = WARM_PS + sim_clock_at(bench.clock, phase);
     run_drawn(&bench, series, stops_ps);

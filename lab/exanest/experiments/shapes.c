@@ -31,7 +31,7 @@ static double use_of(struct lab_run *run, uint32_t words)
     config.crossbar.idle = (uint8_t)lab_value(run, "idle");
     config.link.serializer.line =
         exanest_line_gap((uint32_t)lab_value(run, "ideal_gap"), mhz, mbps);
-    lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_USER0);
+    lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_EXANEST);
     exanest_bench_open(&bench, &config, &sim);
     exanest_bench_run(&bench, WARM_PS);
     const uint64_t before = exanest_bench_receiver(&bench)->counters.words;

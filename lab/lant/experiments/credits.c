@@ -193,7 +193,7 @@ static double ring_share(struct lab_run *run, enum lant_flow_kind flow, uint32_t
     struct lant_fabric_config config = network_of(run, flow, buffer);
     (void)snprintf(config.topology, sizeof(config.topology), "torus:%u", RING);
     config.may_deadlock = true;
-    lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_USER0);
+    lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_LANT);
     CHECK(lant_fabric_open(&ring.fabric, &config, &sim, 1, on_packet, &ring, error, sizeof(error)));
     for (uint32_t i = 0; i < RING * RING_PACKETS; i++) {
         struct lant_packet packet = {

@@ -57,7 +57,7 @@ static double line_gbps(struct lab_run *run, uint32_t bytes)
     struct sim_capture *capture;
     struct lant_fabric_config config = lant_line_of(run);
     char error[TOPOLOGY_ERROR_BYTES];
-    lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_USER0);
+    lab_world_begin(run, &sim, &trace, &capture, PCAPNG_LINK_LANT);
     CHECK(lant_fabric_open(&sink.fabric, &config, &sim, 1, on_packet, &sink, error, sizeof(error)));
     sink.watch = lant_watch_open(&sim, trace, capture, 2);
     uint64_t first_ps = 0;
