@@ -105,7 +105,7 @@ static void in_child(void)
     pthread_mutex_init(&process.mutex, NULL);
     cm_device_in_child();
     if (library != NULL) {
-        library->in_child();
+        library->in_child(held_for_fork ? process.live : NULL);
     }
 }
 

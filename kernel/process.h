@@ -29,9 +29,10 @@ struct objects_collection; /* nldev_objects.h */
 
 /* The library above this room, which makes objects for the program. */
 struct process_library {
-    /* In a child of fork: the threads that were in the library do not exist. Makes only calls that
+    /* In a child of fork: the threads that were in the library do not exist. `live` is the parent's
+     * NIC as it is between two calls; NULL: fork came in the middle of one. Makes only calls that
      * are allowed between fork and exec. */
-    void (*in_child)(void);
+    void (*in_child)(struct live *live);
     /* (locked) Adds its objects of a kind (objects_add), but for those of the connection manager,
      * which are not its own. */
     void (*collect)(enum nldev_kind kind, struct objects_collection *collection);

@@ -425,6 +425,8 @@ void qp_fill_public(struct ibv_pd *pd, const struct ibv_qp_init_attr *attr, stru
 
 /* qp_ex.c */
 int qp_ex_init(struct verbs_qp *qp, uint64_t send_ops, uint32_t sends);
+/* Nobody builds requests in a child of fork. */
+void qp_ex_in_child(struct verbs_qp *qp);
 void qp_ex_free(struct verbs_qp *qp);
 /* Was it made to send FLUSHes? */
 bool qp_ex_flushes(const struct verbs_qp *qp);

@@ -159,8 +159,54 @@ static void collect(enum nldev_kind kind, struct objects_collection *collection)
 
 /* -- The process's NIC --------------------------------------------------------------------------*/
 
-static void in_child(void)
+/* Nobody holds a lock of the objects, nor waits: all threads that did so are the parent's. */
+static void free_locks_of_cq(struct ibv_cq *cq)
 {
+    pthread_mutex_init(&cq->mutex, NULL);
+    pthread_cond_init(&cq->cond, NULL);
+    if (cq->channel != NULL) {
+        pthread_mutex_init(&channel_of(cq->channel)->mutex, NULL);
+    }
+}
+
+static void free_locks_of_srq(struct ibv_srq *srq)
+{
+    pthread_mutex_init(&srq->mutex, NULL);
+    pthread_cond_init(&srq->cond, NULL);
+}
+
+/* A queue pair that is being made does not have all of it. A target of XRC is of several
+ * programs. */
+static void free_locks_of(const struct qp *core)
+{
+    struct verbs_qp *qp = qp_context(core);
+    struct ibv_qp *ibv = &qp->ex.qp_base;
+    if (qp_type_of(core) == QP_XRC_TARGET || ibv->context == NULL) {
+        return;
+    }
+    qp_ex_in_child(qp);
+    if (!qp->memory.from_program) { /* The program's memory may be its parent's as well. */
+        pthread_mutex_init(&ibv->mutex, NULL);
+        pthread_cond_init(&ibv->cond, NULL);
+    }
+    pthread_mutex_init(&context_of(ibv->context)->mutex, NULL);
+    if (ibv->send_cq != NULL) {
+        free_locks_of_cq(ibv->send_cq);
+    }
+    if (ibv->recv_cq != NULL) {
+        free_locks_of_cq(ibv->recv_cq);
+    }
+    if (ibv->srq != NULL) {
+        free_locks_of_srq(ibv->srq);
+    }
+}
+
+static void in_child(struct live *live)
+{
+    const struct qp *qp;
+    for (uint32_t at = 0; live != NULL && (qp = nic_each_qp(live_nic(live), &at)) != NULL;) {
+        free_locks_of(qp);
+    }
     blocks_in_child();
     checking_in_child();
     context_in_child();

@@ -475,6 +475,13 @@ static int wr_complete_checked(struct ibv_qp_ex *ex)
     return reason;
 }
 
+void qp_ex_in_child(struct verbs_qp *qp)
+{
+    if (qp->extended && qp->builder != NULL) {
+        pthread_mutex_init(&qp->builder->mutex, NULL);
+    }
+}
+
 /* -- Making and freeing -------------------------------------------------------------------------*/
 
 #define OFFER(kinds, name, number, verbs, completion, traits)                                      \
