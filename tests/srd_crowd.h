@@ -303,4 +303,60 @@ static inline struct srd_packet crowd_request(const struct crowd *crowd, enum sr
     };
 }
 
+/* -- Guesses of a key ---------------------------------------------------------------------------*/
+
+/* Why a WRITE or READ of some bytes is refused, although its sender may reach memory: its key is
+ * nobody's, or nobody's but its upper bits are right; another domain's; of a region that allows
+ * nothing; or it is right, and the last byte is beyond the region. */
+enum crowd_guess {
+    CROWD_NO_KEY,
+    CROWD_NEAR_KEY,
+    CROWD_OTHER_DOMAIN,
+    CROWD_NO_RIGHT,
+    CROWD_BEYOND,
+    CROWD_GUESSES,
+};
+
+/* Regions beside that of the crowd. */
+struct crowd_secrets {
+    struct pd pd;
+    struct region of_other_domain, without_right;
+};
+
+static inline void crowd_hide(struct crowd *crowd, struct crowd_secrets *secrets)
+{
+    struct region_request request = {.address = (uintptr_t)crowd->memory,
+                                     .bytes = sizeof(crowd->memory),
+                                     .start = (uintptr_t)crowd->memory,
+                                     .access = ACCESS_LOCAL_WRITE};
+    struct region_table *regions = nic_regions(crowd->nic);
+    CHECK(region_add(regions, &crowd->pd, &request, &secrets->without_right) == STATUS_OK);
+    request.access |= ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE;
+    CHECK(region_add(regions, &secrets->pd, &request, &secrets->of_other_domain) == STATUS_OK);
+}
+
+static inline void crowd_reveal(struct crowd *crowd, struct crowd_secrets *secrets)
+{
+    CHECK(region_remove(nic_regions(crowd->nic), &secrets->without_right) == STATUS_OK);
+    CHECK(region_remove(nic_regions(crowd->nic), &secrets->of_other_domain) == STATUS_OK);
+}
+
+/* Sets the key and the address of a packet that reaches for CROWD_CHUNK bytes. `number` makes one
+ * guess of a key that is nobody's differ from the next. */
+static inline void crowd_guess(const struct crowd *crowd, const struct crowd_secrets *secrets,
+                               enum crowd_guess guess, uint32_t number, struct srd_packet *packet)
+{
+    const uint32_t right = crowd->region.key, nobodys = right + ((number % 1000 + 1) << 8);
+    const uint32_t keys[CROWD_GUESSES] = {[CROWD_NO_KEY] = nobodys,
+                                          [CROWD_NEAR_KEY] = right ^ (number % 255 + 1),
+                                          [CROWD_OTHER_DOMAIN] = secrets->of_other_domain.key,
+                                          [CROWD_NO_RIGHT] = secrets->without_right.key,
+                                          [CROWD_BEYOND] = right};
+    packet->key = keys[guess];
+    packet->address = (uintptr_t)crowd->memory;
+    if (guess == CROWD_BEYOND) {
+        packet->address += sizeof(crowd->memory) - CROWD_CHUNK + 1;
+    }
+}
+
 #endif

@@ -602,6 +602,49 @@ static void test_unnamed_addresses(void **state)
     crowd_end(crowd);
 }
 
+/* -- Keys ---------------------------------------------------------------------------------------*/
+
+/* Returns the length of the NIC's answer to a guess, which is in `bytes`. */
+static size_t hear_refusal(enum crowd_guess guess, enum srd_opcode opcode, uint8_t *bytes)
+{
+    struct crowd *crowd = crowd_start(&usual);
+    struct crowd_secrets secrets = {0};
+    crowd_hide(crowd, &secrets);
+    hold(crowd, 1);
+    const uint64_t tag = crowd_tag(crowd, 1, 1);
+    struct srd_packet packet = crowd_request(crowd, opcode, 1, 1, tag, 100);
+    packet.message_bytes = CROWD_CHUNK;
+    packet.payload_bytes = opcode == SRD_WRITE ? CROWD_CHUNK : 0;
+    packet.wanted = opcode == SRD_READ;
+    crowd_guess(crowd, &secrets, guess, 0, &packet);
+    assert_int_equal(crowd_say(crowd, 1, &packet), NIC_DONE);
+    crowd_pass(crowd, CROWD_MS, false);
+    assert_int_equal(crowd->last.opcode, SRD_ANSWER);
+    assert_int_equal(crowd->last.answer.record_count, 1);
+    assert_int_equal(crowd->last.answer.records[0].status, SRD_STATUS_BAD_ADDRESS);
+    assert_int_equal(crowd->moves, 0);
+    const size_t count = srd_encode(&crowd->last, bytes);
+    crowd_reveal(crowd, &secrets);
+    crowd_end(crowd);
+    return count;
+}
+
+/* To each wrong key and address the NIC says the same, bit by bit: so nobody learns that a key is
+ * nearly right, or is another domain's. (tests/instructions/srd: it takes as long, too.) */
+static void test_guesses(void **state)
+{
+    (void)state;
+    static const enum srd_opcode opcodes[] = {SRD_WRITE, SRD_READ};
+    for (size_t i = 0; i < COUNT_OF(opcodes); i++) {
+        uint8_t first[SRD_HEADERS_BYTES_MAX], other[SRD_HEADERS_BYTES_MAX];
+        const size_t bytes = hear_refusal(CROWD_NO_KEY, opcodes[i], first);
+        for (enum crowd_guess guess = CROWD_NEAR_KEY; guess < CROWD_GUESSES; guess++) {
+            assert_int_equal(hear_refusal(guess, opcodes[i], other), bytes);
+            assert_memory_equal(other, first, bytes);
+        }
+    }
+}
+
 /* -- Answers ------------------------------------------------------------------------------------*/
 
 /* The NIC has sent a SEND to process 1, of two packets, and hears lies. */
@@ -756,6 +799,7 @@ int main(void)
         cmocka_unit_test(test_named_addresses),
         cmocka_unit_test(test_unnamed_addresses),
         cmocka_unit_test(test_carriers),
+        cmocka_unit_test(test_guesses),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_data),
         cmocka_unit_test(test_challenges),
