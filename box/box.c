@@ -11,6 +11,7 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,7 +126,7 @@ static _Noreturn void become_first(const int ends[2], int (*start)(void *), void
     dup2(nothing, STDIN_FILENO);
     dup2(ends[0], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
-    close_range(3, UINT32_MAX, 0);
+    syscall(__NR_close_range, 3, UINT32_MAX, 0);
     personality(ADDR_NO_RANDOMIZE);
     prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
     raise(SIGSTOP);

@@ -130,7 +130,7 @@ static void note_mask(struct thread *thread)
     switch (thread->call.number) {
     case SYS_ppoll: at = thread->call.argument[3]; break;
     case SYS_epoll_pwait:
-    case SYS_epoll_pwait2: at = thread->call.argument[4]; break;
+    case __NR_epoll_pwait2: at = thread->call.argument[4]; break;
     case SYS_pselect6:
         if (thread->call.argument[5] != 0 &&
             tracee_read(thread->id, thread->call.argument[5], indirect, sizeof(indirect))) {

@@ -57,7 +57,7 @@ const struct call_row call_rows[] = {
     {SYS_listen, "listen", 2, COST_NS, 0, enter_listen, leave_seen},
     {SYS_shutdown, "shutdown", 2, COST_NS, 0, enter_kernel, leave_seen},
     {SYS_close, "close", 1, COST_NS, 0, enter_kernel, leave_seen},
-    {SYS_close_range, "close_range", 3, COST_NS, 0, enter_kernel, leave_seen},
+    {__NR_close_range, "close_range", 3, COST_NS, 0, enter_kernel, leave_seen},
     {SYS_dup2, "dup2", 2, COST_NS, 0, enter_kernel, leave_seen},
     {SYS_dup3, "dup3", 3, COST_NS, 0, enter_kernel, leave_seen},
     {SYS_sendfile, "sendfile", 4, COPY_NS, 0, enter_kernel, leave_seen},
@@ -72,7 +72,7 @@ const struct call_row call_rows[] = {
      leave_epoll},
     {SYS_epoll_pwait, "epoll_pwait", 5, COST_NS, CALL_IS_QUIET | CALL_POLLS, enter_epoll_wait,
      leave_epoll},
-    {SYS_epoll_pwait2, "epoll_pwait2", 5, COST_NS, CALL_IS_QUIET | CALL_POLLS, enter_epoll_pwait2,
+    {__NR_epoll_pwait2, "epoll_pwait2", 5, COST_NS, CALL_IS_QUIET | CALL_POLLS, enter_epoll_pwait2,
      leave_epoll},
     /* processes */
     {SYS_futex, "futex", 3, WAKE_COST_NS, CALL_RESTARTS | CALL_IS_QUIET, enter_futex, NULL},

@@ -16,7 +16,7 @@
 
 int descriptor_borrow(const struct thread *thread, int descriptor)
 {
-    return (int)syscall(SYS_pidfd_getfd, thread->process->descriptor, descriptor, 0);
+    return (int)syscall(__NR_pidfd_getfd, thread->process->descriptor, descriptor, 0);
 }
 
 void descriptor_return(struct thread *thread)

@@ -31,21 +31,23 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* next_NAME(): the function of that name in the library behind ours. It is looked up when it is
- * first needed, which may be before any constructor ran. Two threads that look it up find the
- * same. */
-#define NEXT(name)                                                                                 \
+/* next_NAME(): the function of that name in the library behind ours, or `otherwise` if none has it.
+ * It is looked up when it is first needed, which may be before any constructor ran. Two threads
+ * that look it up find the same. */
+#define NEXT_OR(name, otherwise)                                                                   \
     static __typeof__(&name) next_##name(void)                                                     \
     {                                                                                              \
         static atomic_uintptr_t cached;                                                            \
         uintptr_t address = atomic_load_explicit(&cached, memory_order_relaxed);                   \
         if (UNLIKELY(address == 0)) {                                                              \
             address = (uintptr_t)dlsym(RTLD_NEXT, #name);                                          \
+            address = address == 0 ? (uintptr_t)(otherwise) : address;                             \
             CHECK(address != 0);                                                                   \
             atomic_store_explicit(&cached, address, memory_order_relaxed);                         \
         }                                                                                          \
         return (__typeof__(&name))address;                                                         \
     }
+#define NEXT(name) NEXT_OR(name, 0)
 
 /* libc's headers promise the compiler that paths are never NULL; programs promised nothing, and get
  * EFAULT. */

@@ -8,7 +8,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "drivers/system/descriptor.h"
@@ -120,8 +122,33 @@ static void forget_range(unsigned int first, unsigned int last)
     }
 }
 
-NEXT(close_range)
-NEXT(closefrom)
+/* glibc has the two since 2.34. We have them in front of an older one as well, whose headers do not
+ * know them: a program that looks for them by dlsym finds ours. */
+int close_range(unsigned int first, unsigned int last, int flags);
+void closefrom(int first);
+
+/* As a kernel without that call. */
+static int no_close_range(unsigned int first, unsigned int last, int flags)
+{
+    (void)first;
+    (void)last;
+    (void)flags;
+    errno = ENOSYS;
+    return -1;
+}
+
+NEXT_OR(close_range, no_close_range)
+
+static void close_each(int first)
+{
+    struct rlimit limit;
+    const bool known = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT32_MAX;
+    for (int fd = first, last = known ? (int)limit.rlim_cur : INT32_MAX; fd < last; fd++) {
+        next_close()(fd);
+    }
+}
+
+NEXT_OR(closefrom, close_each)
 
 /* All but the NIC's own. 0; or -1 with errno. */
 static int close_others(unsigned int first, unsigned int last, int flags)

@@ -3,6 +3,7 @@
  * interpose_memory - calls before which memory that peers map becomes private again: those that
  * start a thread, and advice, by which pages may lose their contents.
  */
+#include <linux/mman.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <threads.h>

@@ -7,6 +7,7 @@
  * spares the program a fault for each page of, say, thousands of posted receives.
  */
 #include <errno.h>
+#include <linux/mman.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <linux/magic.h>
+#include <linux/mman.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -2,6 +2,7 @@
 #include "drivers/system/memory.h"
 
 #include <errno.h>
+#include <linux/mman.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
