@@ -31,7 +31,7 @@ test:
 	@dev/test quick
 
 test-all:
-	@dev/install-packages build demo test hdl hdl-more interop look
+	@dev/install-packages build demo test hdl hdl-more interop look remote-disk
 	@dev/test all
 
 check:
