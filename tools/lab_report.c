@@ -2,6 +2,7 @@
  *
  * The report: one HTML page that needs nothing beside itself.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -54,15 +55,15 @@ static bool write_figures(FILE *to, const char *directory, const struct lab_run 
         char name[2 * LAB_ID_BYTES + 64], path[4096];
         lab_figure_name(run, &run->figures[i], name, sizeof(name));
         snprintf(path, sizeof(path), "%s/%s.svg", directory, name);
-        fprintf(to, "<figure><figcaption>");
-        html_write(to, run->figures[i].title);
-        fprintf(to, " <a href=\"%s.csv\">CSV</a> <a href=\"%s.svg\">SVG</a></figcaption>\n", name,
-                name);
+        fprintf(to, "<figure>");
         if (!copy_drawing(to, path)) {
             snprintf(error, error_bytes, "%s is no drawing", path);
             return false;
         }
-        fprintf(to, "</figure>\n");
+        fprintf(to,
+                "<figcaption><a href=\"%s.csv\">CSV</a> <a href=\"%s.svg\">SVG</a></figcaption>"
+                "</figure>\n",
+                name, name);
     }
     return true;
 }
@@ -279,23 +280,26 @@ static void write_evidence(FILE *to, const struct lab_run *runs, uint32_t count)
                 "publication. prediction: nobody has published anything of it.</p>\n");
 }
 
+/* A sentence and the pictures come first: they are what a reader wants to show. */
 static bool write_experiment(FILE *to, const char *directory, const struct lab_run *run,
                              char *error, size_t error_bytes)
 {
     fprintf(to, "<h2 id=\"%s\">%s</h2><p>", run->experiment->name, run->experiment->name);
-    html_write(to, run->experiment->what);
-    fprintf(to, ".</p><p class=note>");
-    html_write(to, run->experiment->explains);
-    fprintf(to, "</p>\n");
+    fputc(toupper((unsigned char)run->experiment->what[0]), to);
+    html_write(to, run->experiment->what + 1);
+    fprintf(to, ".</p>\n");
     if (run->failure[0] != '\0') {
         fprintf(to, "<p class=out>");
         html_write(to, run->failure);
         fprintf(to, "</p>\n");
     }
-    write_rows(to, run);
     if (!write_figures(to, directory, run, error, error_bytes)) {
         return false;
     }
+    fprintf(to, "<p class=note>");
+    html_write(to, run->experiment->explains);
+    fprintf(to, "</p>\n");
+    write_rows(to, run);
     write_parameters(to, run->experiment);
     return true;
 }
