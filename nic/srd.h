@@ -58,7 +58,7 @@ struct srd_limits {
 };
 
 #define SRD_QPS_MAX        250u
-#define SRD_HOSTS_MAX      65534u
+#define SRD_HOSTS_MAX      65535u
 #define SRD_PEERS_MAX      15000u
 #define SRD_CONTACTS_MAX   ((1u << 24) - 1)
 #define SRD_SGES_MAX       2u
