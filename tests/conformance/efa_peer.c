@@ -15,7 +15,7 @@
 
 static void open_cq(struct end *end)
 {
-    struct ibv_cq_init_attr_ex attr = {.cqe = 512, .wc_flags = IBV_WC_STANDARD_FLAGS};
+    struct ibv_cq_init_attr_ex attr = {.cqe = PEER_COMPLETIONS, .wc_flags = IBV_WC_STANDARD_FLAGS};
     struct efa_cq_init_attr direct = {.wc_flags = EFA_WC_WITH_SGID | EFA_WC_WITH_IS_UNSOLICITED};
     end->cq = efadv_create_cq(end->context, &attr, (void *)&direct, sizeof(direct));
     EXPECT(end->cq != NULL);
@@ -35,7 +35,7 @@ void end_open(struct end *end)
     open_cq(end);
 }
 
-static void lead(struct ibv_qp *qp, uint8_t rnr_retry)
+void end_lead(struct ibv_qp *qp, uint8_t rnr_retry)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = PEER_QKEY};
     EXPECT(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) ==
@@ -47,12 +47,12 @@ static void lead(struct ibv_qp *qp, uint8_t rnr_retry)
     EXPECT(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_RNR_RETRY) == 0);
 }
 
-struct ibv_qp *end_queue_pair(struct end *end, uint16_t flags, uint8_t rnr_retry)
+struct ibv_qp *end_queue_pair_of(struct end *end, uint16_t flags, uint32_t sends)
 {
     struct ibv_qp_init_attr_ex attr = {
         .send_cq = ibv_cq_ex_to_cq(end->cq),
         .recv_cq = ibv_cq_ex_to_cq(end->cq),
-        .cap = {128, PEER_RECEIVES, 2, 2, 32},
+        .cap = {sends, PEER_RECEIVES, 2, 2, 32},
         .qp_type = IBV_QPT_DRIVER,
         .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
         .pd = end->pd,
@@ -60,9 +60,14 @@ struct ibv_qp *end_queue_pair(struct end *end, uint16_t flags, uint8_t rnr_retry
                           IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
                           IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM};
     struct efa_qp_init_attr direct = {.driver_qp_type = EFA_QP_TYPE_SRD, .flags = flags};
-    struct ibv_qp *qp = efadv_create_qp_ex(end->context, &attr, (void *)&direct, sizeof(direct));
+    return efadv_create_qp_ex(end->context, &attr, (void *)&direct, sizeof(direct));
+}
+
+struct ibv_qp *end_queue_pair(struct end *end, uint16_t flags, uint8_t rnr_retry)
+{
+    struct ibv_qp *qp = end_queue_pair_of(end, flags, 128);
     EXPECT(qp != NULL);
-    lead(qp, rnr_retry);
+    end_lead(qp, rnr_retry);
     return qp;
 }
 

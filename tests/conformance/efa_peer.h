@@ -24,6 +24,7 @@ enum {
     PEER_BYTES = 1 << 21,
     PEER_QKEY = 0x1234567,
     PEER_RECEIVES = 64,
+    PEER_COMPLETIONS = 1 << 14,
 };
 
 #define EXPECT(condition)                                                                          \
@@ -65,6 +66,10 @@ struct end {
 void end_open(struct end *end);
 /* With EFA_QP_UNSOLICITED_WRITE_RECV, or 0. */
 struct ibv_qp *end_queue_pair(struct end *end, uint16_t flags, uint8_t rnr_retry);
+/* In RESET, for a number of requests; NULL with errno. */
+struct ibv_qp *end_queue_pair_of(struct end *end, uint16_t flags, uint32_t sends);
+/* From RESET to RTS. */
+void end_lead(struct ibv_qp *qp, uint8_t rnr_retry);
 struct ibv_ah *end_handle(struct end *end, const union ibv_gid *gid);
 struct address end_address(const struct end *end);
 /* The next completion, within `ms` milliseconds; not `there`: none came. */

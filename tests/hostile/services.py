@@ -276,17 +276,21 @@ def ring_layout():
         return re.search(r'define SHM_LAYOUT +(\d+)', file.read()).group(1)
 
 
-def squatted(kind, wire, says):
+def random_address():
+    return f'127.252.{random.randrange(256)}.{random.randrange(1, 255)}'
+
+
+def squatted(kind, wire, says, *options):
     """Another user can keep programs from an address that is shared (a denial, no more): that is said."""
     need_root()
-    address = f'127.252.{random.randrange(256)}.{random.randrange(1, 255)}'
+    address = random_address()
     name = f'nonic/{kind}/' + (bytes(10) + b'\xff\xff' + socket.inet_aton(address)).hex()
     squatter = subprocess.Popen([*AS_ANOTHER_USER, sys.executable, '-c', SQUAT, name], stdout=subprocess.PIPE,
                                 text=True)
     try:
         if squatter.stdout.readline() != 'ready\n':
             raise Failure('the squatter does not get the names')
-        process = start(['ibv_devinfo'], wire, ['--device', address])
+        process = start(['ibv_devinfo'], wire, ['--device', address, *options])
         said = finish(process, 60)
         if says not in said:
             raise Failure(f'{process.returncode}, not {says!r}:\n{said}')
@@ -295,11 +299,31 @@ def squatted(kind, wire, says):
         squatter.communicate()
 
 
+def has_the_address(wire, *options):
+    """Programs of two users never have one address, so nobody's packets are taken for another user's."""
+    need_root()
+    options, port = ['--device', random_address(), *options], harness.free_port()
+    first = start(['ibv_ud_pingpong', '-g', '0', '-p', port], wire, options, AS_ANOTHER_USER)
+    try:
+        harness.wait_for_listener(port, first)
+        for other in 'udp', 'auto':
+            taken_port_is_said((), other, 'shared by nonic programs of another user', *options)
+    finally:
+        first.kill()
+        first.communicate()
+
+
 def port_tests():
     test("another user holds an address' slots", squatted, 'slot', 'auto', "another user's program holds the names")
     for wire, says in (('shm', 'another program holds the name'), ('auto', 'hca_id')):
         test(f'{wire}: another user holds the names of rings', squatted, f'layout-{ring_layout()}', wire, says)
-    for wire, options in (('udp', ()), ('udp', ('--device', '127.66.1.1')), ('auto', ('--device', '127.66.1.1'))):
+        test(f'{wire}: another user holds the names of rings, a device like EFA', squatted, f'layout-{ring_layout()}', wire,
+             says, '--nic', 'efa')
+    for wire in ('udp', 'auto'):
+        test(f"{wire}: an address that another user's program has", has_the_address, wire)
+        test(f"{wire}: an address that another user's program has, a device like EFA", has_the_address, wire, '--nic', 'efa')
+    for wire, options in (('udp', ()), ('udp', ('--device', '127.66.1.1')), ('auto', ('--device', '127.66.1.1')),
+                          ('udp', ('--nic', 'efa'))):
         name = f'UDP port 4791 is taken, {" ".join(("--wire", wire, *options))}'
         test(name, port_held, taken_port_is_said, wire, 'taken by another program (0.0.0.0:4791)', *options)
         test(f'{name}, by rdma_rxe', port_held, with_rxe, wire, 'modprobe -r rdma_rxe', *options)
