@@ -51,6 +51,8 @@ struct box_page {
     uint32_t thread;        /* the number of the thread that runs */
     uint32_t clock_cost_ns; /* A clock is read; less than nothing else costs. */
     uint32_t nics;          /* that processes have opened */
+    uint32_t machine;       /* Programs' NICs are the box's (base/box_ask.h): 1; else 0. */
+    uint32_t opened;        /* NICs of the box that were ever opened */
     uint64_t zero[2];       /* a time-out that is over at once */
     char path[128];         /* names a file that stands in for another one */
     struct box_nic nic[BOX_NICS_MAX];

@@ -45,7 +45,8 @@ static void describe_roce(const struct nic_limits *limits, struct ibv_device_att
     attr->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
                              IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_MEM_WINDOW |
                              IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-                             IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC;
+                             IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SRQ_RESIZE |
+                             (limits->xrc_srqs == 0 ? 0u : IBV_DEVICE_XRC);
     attr->max_sge_rd = (int)limits->sges;
     attr->max_qp_rd_atom = (int)limits->reads_per_qp;
     attr->max_res_rd_atom = (int)limits->reads;

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "drivers/system/initialised.h"
 #include "drivers/system/shortage.h"
 #include "drivers/system/system.h"
 #include "kernel/cm_device.h"
@@ -98,9 +97,6 @@ static void in_child(void)
     const struct process_library *library = process_attached();
     if (process.live != NULL) {
         live_forked(process.live);
-    }
-    if (held_for_fork) {
-        unchecked_end(); /* live_lock began that; the lock is a new one. */
     }
     pthread_mutex_init(&process.mutex, NULL);
     cm_device_in_child();

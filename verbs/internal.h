@@ -334,13 +334,30 @@ static inline bool is_closed(const struct ibv_context *context)
                                 memory_order_relaxed);
 }
 
+/* Zeroed memory for what engines point to; NULL: there is none. */
+static inline void *memory_make(size_t bytes)
+{
+    const struct live_arena *arena = live_arena();
+    return arena == NULL ? calloc(1, bytes) : arena->take(bytes);
+}
+
+static inline void memory_free(void *memory)
+{
+    const struct live_arena *arena = live_arena();
+    if (arena == NULL) {
+        free(memory);
+    } else {
+        arena->give(memory);
+    }
+}
+
 /* Zeroed memory for an object of the context, which it holds. NULL with errno. */
 static inline void *object_make(struct ibv_context *context, size_t bytes)
 {
     if (!context_hold(context)) {
         return NULL;
     }
-    void *object = calloc(1, bytes);
+    void *object = memory_make(bytes);
     if (object == NULL) {
         context_release(context);
         errno = ENOMEM;
@@ -351,7 +368,7 @@ static inline void *object_make(struct ibv_context *context, size_t bytes)
 static inline void object_free(struct ibv_context *context, void *object)
 {
     INVARIANTS(CHECK(atomic_load(&context_of(context)->holders) > 0));
-    free(object);
+    memory_free(object);
     context_release(context);
 }
 

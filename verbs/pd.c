@@ -58,7 +58,7 @@ static void drop_handle(struct protection_domain *domain, bool destroys)
     const bool last = --domain->handles == 0;
     pthread_mutex_unlock(&domains.mutex);
     if (last && domain->gone) {
-        free(domain);
+        memory_free(domain);
     }
 }
 
@@ -73,10 +73,10 @@ static void forget(struct verbs_pd *pd)
 
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-    struct protection_domain *domain = calloc(1, sizeof(*domain));
+    struct protection_domain *domain = memory_make(sizeof(*domain));
     struct verbs_pd *pd = domain == NULL ? fail(ENOMEM) : object_make(context, sizeof(*pd));
     if (pd == NULL) {
-        free(domain);
+        memory_free(domain);
         return NULL;
     }
     domain->handles = 1;
@@ -233,6 +233,9 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
     if (attr->pd == NULL || (allocators && (attr->alloc == NULL || attr->free == NULL))) {
         return fail(EINVAL);
     }
+    if (allocators && !live_offers(LIVE_OFFER_ALLOCATORS)) {
+        return fail(EOPNOTSUPP);
+    }
     if (!STRICT_JOINS(context, attr->pd) || !STRICT_JOINS(context, attr->td)) {
         return NULL;
     }
@@ -297,9 +300,14 @@ static void count_borrower(struct verbs_pd *pd, uint32_t change)
 
 /* Queue pairs are many, and of one size; a completion queue may be large and seldom full, so that
  * nobody shall touch it before its time. */
+static bool is_of_blocks(enum memory_kind kind)
+{
+    return kind != MEMORY_CQ && live_arena() == NULL;
+}
+
 static void *take_default(size_t bytes, enum memory_kind kind, struct memory *memory)
 {
-    return kind == MEMORY_CQ ? calloc(1, bytes) : blocks_take(bytes, &memory->shared);
+    return is_of_blocks(kind) ? blocks_take(bytes, &memory->shared) : memory_make(bytes);
 }
 
 void *memory_take(struct ibv_pd *ibv, size_t bytes, enum memory_kind kind, struct memory *memory)
@@ -330,10 +338,10 @@ void memory_give(struct ibv_pd *ibv, void *block, const struct memory *memory,
     if (memory->from_program) {
         initialised_arguments(4);
         pd->free(&pd->ibv, pd->pd_context, block, kind);
-    } else if (kind == MEMORY_CQ) {
-        free(block);
-    } else {
+    } else if (is_of_blocks(kind)) {
         blocks_give(block, memory->bytes, memory->shared);
+    } else {
+        memory_free(block);
     }
     if (pd != NULL) {
         count_borrower(pd, UINT32_MAX);

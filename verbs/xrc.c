@@ -102,7 +102,7 @@ struct ibv_xrcd *xrcd_open(struct ibv_context *context, struct ibv_xrcd_init_att
     if ((attr->comp_mask & both) != both || (attr->oflags & ~(O_CREAT | O_EXCL))) {
         return fail(EINVAL);
     }
-    if (attr->comp_mask & ~both) {
+    if ((attr->comp_mask & ~both) || !live_offers(LIVE_OFFER_XRC)) {
         return fail(EOPNOTSUPP);
     }
     struct stat file;

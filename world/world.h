@@ -5,7 +5,8 @@
  *
  * Purpose    The contract between those who answer a program's calls and those who have time, a
  *            network and other processes. It is kept by functions of these names and nothing else:
- *            the linker chooses the world. Today there is one, of drivers/, in real time.
+ *            the linker chooses the world. There are two: that of drivers/, in real time, and that
+ *            of virtual/, whose NIC is one of the laboratory, in virtual time.
  * Inputs     Objects of nic/nic.h, which the caller makes and changes by nic's own functions, with
  *            the lock held; and the world is told what became of them.
  * Outputs    Packets, completions, events; the port and its GID table.
@@ -44,6 +45,27 @@ enum live_personality {
 /* The one that the environment names, from the first call on; nothing is made. LIVE_ROCE also where
  * it names none that exists: then no NIC can be claimed. */
 enum live_personality live_personality(void);
+
+/* -- What a world is like -----------------------------------------------------------------------*/
+
+/* What one of the worlds does not have. */
+enum live_offer {
+    LIVE_OFFER_MANAGER,    /* The connection manager: world/manager.h. */
+    LIVE_OFFER_XRC,        /* XRC's domains. */
+    LIVE_OFFER_ALLOCATORS, /* Objects in memory of the program's own allocators. */
+};
+
+/* Does this one have it? False: standard error says so, once, and the caller refuses. */
+bool live_offers(enum live_offer what);
+
+/* The memory in which all has to lie that engines point to, where they are driven from outside of
+ * the process. NULL: any memory will do. */
+struct live_arena {
+    void *(*take)(size_t bytes); /* Zeroed, aligned to 64 bytes; NULL: there is none. */
+    void (*give)(void *memory);
+};
+/* (not locked) While there is a NIC. */
+const struct live_arena *live_arena(void);
 
 /* -- Its life: for who has the process's NIC ----------------------------------------------------*/
 

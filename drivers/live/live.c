@@ -25,6 +25,7 @@
 #include "drivers/system/clock.h"
 #include "drivers/system/descriptor.h"
 #include "drivers/system/guard.h"
+#include "drivers/system/initialised.h"
 #include "drivers/system/local_socket.h"
 #include "drivers/system/poisoned.h"
 #include "drivers/system/raced.h"
@@ -489,6 +490,9 @@ void live_forked(struct live *live)
     live->owner = (struct live_owner){0};
     live->thread.started = false;
     live->inherited = true;
+    if (lock_is_held_here(&live->lock)) {
+        unchecked_end(); /* lock_take began that. */
+    }
     /* The thread that held the lock is not in this process. */
     lock_init(&live->lock);
 }

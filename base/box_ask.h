@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * box_ask - what a program's process and the box say to each other about a NIC of the laboratory
+ * (`nonic repeat --machine`): its memory, and a call.
+ *
+ * Purpose    The box drives the engines of such a NIC (nic/nic.h), and the program's process posts
+ *            and polls. Both reach the engines in an arena: memory at one address in both. What the
+ *            box is to do at once it is asked for by a call of the kernel that Linux does not have,
+ *            which stops the thread as every call does that the box answers.
+ * Threads    As base/box_page.h: what lies in an arena is the running thread's, or the box's.
+ */
+#ifndef BASE_BOX_ASK_H
+#define BASE_BOX_ASK_H
+
+#include <stdint.h>
+
+/* The number of the call: far above those that Linux gives out. Its arguments are one of the
+ * following, the number of the NIC, and what it says beside them. */
+#define BOX_ASK 0x4e43
+
+enum box_ask {
+    BOX_ASK_OPEN,     /* A NIC: its number, or -EMFILE or another errno. Its arena is made. */
+    BOX_ASK_ATTACH,   /* Its engine (struct nic) lies here: it works from now on. */
+    BOX_ASK_CLOSE,    /* It is no more; so it is when its process ends. */
+    BOX_ASK_DOORBELL, /* Requests were posted to this queue pair (struct qp). */
+    BOX_ASK_POKE,     /* Its queue pairs changed otherwise. */
+    BOX_ASK_POLL,     /* A completion queue was empty. */
+    BOX_ASK_NEWS,     /* Waits until its engine has events or notifications. */
+    BOX_ASK_TURN,     /* The clock has come to the grant: others go first. */
+};
+
+enum {
+    BOX_ARENAS_MAX = 128, /* NICs that are ever opened in a run */
+};
+
+/* They lie where neither Linux nor a sanitizer puts anything. */
+#define BOX_ARENA_ADDRESS(number) (UINT64_C(0x400000000000) + ((uint64_t)(number) << 36))
+#define BOX_ARENA_BYTES           (UINT64_C(1) << 35)
+
+/* The file of an arena, with its number. */
+#define BOX_ARENA_PATH "/proc/driver/arena-%u"
+
+/* The head of an arena. */
+struct box_arena {
+    /* The thread that is inside an engine (gettid); 0: none. It gets on until it is not any more,
+     * unless it makes a call. */
+    volatile int32_t inside;
+    uint32_t nodes; /* of the machine; a NIC is a node of its own */
+    uint64_t seed;  /* for the NIC's keys */
+};
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * claim - the life of a NIC: the box makes its arena, the process puts an engine into it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "virtual/world.h"
+
+static const struct nic_limits limits = {
+    .qps = 1u << 14,
+    .regions = 1u << 15,
+    .sends_per_qp = 1u << 14,
+    .receives_per_qp = 1u << 14,
+    .receives_per_srq = 1u << 15,
+    .sges = NIC_SGE_MAX,
+    .inline_bytes = 1024,
+    .reads_per_qp = 16, /* as many as RoCE's NICs usually offer */
+    .reads = 1u << 18,
+    .cq_entries = 1u << 20,
+    .mtu = PATH_MTU_4096,
+};
+
+/* -- Opening ------------------------------------------------------------------------------------*/
+
+static bool is_in_box(void)
+{
+    return getauxval(AT_SYSINFO_EHDR) == BOX_VDSO_ADDRESS && world_page()->machine != 0;
+}
+
+/* The arena's file, mapped where the box has it. `how`: MAP_SHARED or MAP_PRIVATE. */
+static void *map_arena(uint32_t number, int how)
+{
+    char path[64];
+    snprintf(path, sizeof(path), BOX_ARENA_PATH, (unsigned)number);
+    const int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) {
+        return NULL;
+    }
+    void *memory = mmap((void *)(uintptr_t)BOX_ARENA_ADDRESS(number), BOX_ARENA_BYTES,
+                        PROT_READ | PROT_WRITE, how | MAP_FIXED | MAP_NORESERVE, file, 0);
+    const int reason = errno;
+    close(file);
+    errno = reason;
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static bool make_nic(struct live *live, char *error, size_t error_bytes)
+{
+    void *memory = map_arena(live->number, MAP_SHARED);
+    if (memory == NULL) {
+        snprintf(error, error_bytes, "the memory of the NIC cannot be mapped: %s", strerror(errno));
+        return false;
+    }
+    /* A child of fork gets a copy (live_forked): the arena stays its parent's. */
+    madvise(memory, BOX_ARENA_BYTES, MADV_DONTFORK);
+    live->arena = arena_begin(memory, BOX_ARENA_BYTES);
+    void *place = arena_take(live->arena, nic_bytes(&limits));
+    CHECK(place != NULL); /* The arena is larger by far. */
+    live->nic = nic_init(&limits, live->arena->head.seed, place);
+    const int64_t answer = world_ask(BOX_ASK_ATTACH, live->number, live->nic);
+    if (answer != 0) {
+        snprintf(error, error_bytes, "the machine takes no more NICs: %s", strerror((int)-answer));
+        errno = (int)-answer;
+        return false;
+    }
+    page_tell_nic(getauxval(AT_SYSINFO_EHDR),
+                  &(struct box_nic){.process = getpid(),
+                                    .counters = COUNTER_COUNT,
+                                    .address = (uintptr_t)nic_counters(live->nic)->values,
+                                    .nic = (uintptr_t)live});
+    return true;
+}
+
+struct live *live_claim_from_environment(char *error, size_t error_bytes)
+{
+    const char *strict = getenv("NONIC_STRICT");
+    if (!is_in_box()) {
+        snprintf(error, error_bytes,
+                 "this library is for programs of 'nonic repeat --machine', which starts them");
+        return NULL;
+    }
+    const int64_t number = world_ask(BOX_ASK_OPEN, 0, NULL);
+    if (number < 0) {
+        snprintf(error, error_bytes, "the machine takes no more NICs: %s", strerror((int)-number));
+        errno = (int)-number;
+        return NULL;
+    }
+    struct live *live = calloc(1, sizeof(*live));
+    if (live == NULL) {
+        snprintf(error, error_bytes, "no memory");
+        return NULL;
+    }
+    live->number = (uint32_t)number;
+    live->strict = strict != NULL && strcmp(strict, "1") == 0;
+    pthread_mutex_init(&live->mutex, NULL);
+    if (!make_nic(live, error, error_bytes)) {
+        const int reason = errno;
+        live_close(live);
+        errno = reason;
+        return NULL;
+    }
+    world_use_arena(live->arena);
+    return live;
+}
+
+bool live_start(struct live *live, char *error, size_t error_bytes)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    if (live->is_started) {
+        return true;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&thread, NULL, world_listen, live);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed != 0) {
+        snprintf(error, error_bytes, "no thread for the NIC's events: %s", strerror(failed));
+        errno = failed;
+        return false;
+    }
+    pthread_detach(thread);
+    pthread_setname_np(thread, "nonic");
+    live->is_started = true;
+    return true;
+}
+
+/* -- The end ------------------------------------------------------------------------------------*/
+
+static void leave(struct live *live)
+{
+    if (live->nic != NULL && !live->is_inherited) {
+        page_forget_nic(getauxval(AT_SYSINFO_EHDR), getpid(), live);
+        world_charge(COST_LEAVE);
+        (void)world_ask(BOX_ASK_CLOSE, live->number, NULL);
+    }
+}
+
+/* What the NIC has to send, it sends while the kernel closes the device. */
+void live_leave(struct live *live)
+{
+    if (live->is_started && live->owner.on_leaving != NULL) {
+        live->owner.on_leaving();
+    }
+    leave(live);
+}
+
+void live_close(struct live *live)
+{
+    leave(live);
+    free(live);
+}
+
+void live_forked(struct live *live)
+{
+    /* A copy of what its parent's objects are now, which nobody drives. */
+    void *copy = map_arena(live->number, MAP_PRIVATE);
+    if (copy == NULL) {
+        copy = mmap(live->arena, BOX_ARENA_BYTES, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    }
+    CHECK(copy == live->arena);
+    world_forget_thread(live);
+    world_use_arena(live->arena);
+    live->listener = (struct live_listener){0};
+    live->owner = (struct live_owner){0};
+    live->is_started = false;
+    live->is_inherited = true;
+}

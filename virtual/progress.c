@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * progress - what a program does that its NIC has to know at once, and what the NIC has to tell the
+ * program.
+ */
+#include "virtual/world.h"
+
+void world_tell(struct live *live)
+{
+    struct nic_event event;
+    struct cq *cq;
+    while ((cq = nic_next_notification(live->nic)) != NULL) {
+        if (live->listener.on_completion_event != NULL) {
+            live->listener.on_completion_event(cq);
+        }
+    }
+    while (nic_next_event(live->nic, &event)) {
+        if (event.kind != NIC_EVENT_ENTERED_ERROR && live->listener.on_async_event != NULL) {
+            live->listener.on_async_event(&event);
+        }
+    }
+}
+
+static inline void tell(struct live *live)
+{
+    if (nic_has_news(live->nic)) {
+        world_tell(live);
+    }
+}
+
+/* As an interrupt's handler in a kernel, it runs for what no call of the program comes upon. */
+void *world_listen(void *context)
+{
+    struct live *live = context;
+    while (world_ask(BOX_ASK_NEWS, live->number, NULL) == 0) {
+        live_lock(live);
+        world_tell(live);
+        live_unlock(live);
+    }
+    return NULL;
+}
+
+void live_posted(struct live *live, struct qp *qp)
+{
+    if (live->is_inherited) {
+        return;
+    }
+    world_charge(COST_POST);
+    (void)world_ask_unlocked(live, BOX_ASK_DOORBELL, qp);
+    tell(live);
+}
+
+void live_flush(struct live *live)
+{
+    if (live->is_inherited) {
+        return;
+    }
+    (void)world_ask_unlocked(live, BOX_ASK_POKE, NULL);
+    tell(live);
+}
+
+void live_progress(struct live *live, bool armed)
+{
+    (void)armed;
+    if (live->is_inherited) {
+        return;
+    }
+    world_charge(COST_POLL_EMPTY);
+    (void)world_ask_unlocked(live, BOX_ASK_POLL, NULL);
+    tell(live);
+}
+
+/* It needs no call unless others are due. */
+static void spend(struct live *live, uint64_t cost_ns)
+{
+    world_charge(cost_ns);
+    if (world_page()->clock_ns >= world_page()->grant_ns && !live->is_inherited) {
+        (void)world_ask_unlocked(live, BOX_ASK_TURN, NULL);
+    }
+}
+
+void live_reaped(struct live *live, bool armed)
+{
+    (void)armed;
+    spend(live, COST_POLL_FOUND);
+}
+
+void live_will_block(struct live *live)
+{
+    spend(live, COST_ARM);
+    tell(live);
+}
+
+/* -- Objects that local peers may reach by themselves: none does --------------------------------*/
+
+static uint64_t pages_of(const struct region *region)
+{
+    return region->bytes / 4096 + 1;
+}
+
+void live_publish_region(struct live *live, const struct region *region)
+{
+    (void)live;
+    world_charge(COST_REGION + (region->kind == REGION_MEMORY ? COST_PAGE * pages_of(region) : 0));
+}
+
+void live_withdraw_region(struct live *live, const struct region *region)
+{
+    (void)live;
+    (void)region;
+    world_charge(COST_REGION);
+}
+
+void live_publish_qp(struct live *live, const struct qp *qp)
+{
+    (void)live;
+    (void)qp;
+    world_charge(COST_OBJECT);
+}
+
+void live_withdraw_qp(struct live *live, const struct qp *qp)
+{
+    (void)live;
+    (void)qp;
+}
+
+bool live_settled(struct live *live)
+{
+    (void)live;
+    return true;
+}
+
+bool live_settle(struct live *live)
+{
+    (void)live;
+    return true;
+}
+
+void live_take_back(struct live *live, uint64_t start, uint64_t bytes)
+{
+    (void)live;
+    (void)start;
+    (void)bytes;
+}
+
+void live_take_back_unused(struct live *live)
+{
+    (void)live;
+}

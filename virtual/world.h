@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * world - the second world (world/world.h): a program's NIC is one of the laboratory, which the box
+ * of `nonic repeat --machine` drives.
+ *
+ * Purpose    The process posts, polls and changes objects by nic's own functions, in an arena that
+ *            it shares with the box (base/box_ask.h). All else that a NIC does the box does: it
+ *            pulls packets, moves bytes and tells the engine of what arrives.
+ * Threads    One thread of all runs at a time, and gives way only where it makes a call, or where
+ *            no engine is in the middle of something (box_arena.inside).
+ * Time       Virtual: that of the thread that runs.
+ */
+#ifndef VIRTUAL_WORLD_H
+#define VIRTUAL_WORLD_H
+
+#include <pthread.h>
+
+#include "base/box_ask.h"
+#include "base/box_page.h"
+#include "virtual/arena.h"
+#include "world/world.h"
+
+struct live {
+    struct arena *arena;
+    struct nic *nic;
+    uint32_t number; /* among the NICs of the run */
+    bool strict;
+    bool is_started, is_inherited;
+    pthread_mutex_t mutex;
+    struct live_listener listener;
+    struct live_owner owner;
+};
+
+/* What the processor does for a call costs this time, in nanoseconds. Our choice, but see
+ * docs/decisions/0069. */
+enum {
+    COST_POST = 60,
+    COST_POLL_EMPTY = 20,
+    COST_POLL_FOUND = 45,
+    COST_ARM = 60,
+    COST_OBJECT = 8000, /* a command to the NIC: a queue pair changes, goes */
+    COST_REGION = 5000, /* memory is registered */
+    COST_PAGE = 90,     /* likewise, for each 4 KB of it */
+    COST_LEAVE = 20000, /* a process ends: the kernel closes its device */
+};
+
+static inline struct box_page *world_page(void)
+{
+    return (struct box_page *)BOX_PAGE_ADDRESS;
+}
+
+/* ask.c: the box's answer; below 0: an errno. Not to be called inside. */
+int64_t world_ask(enum box_ask what, uint32_t number, const void *about);
+/* The thread's clock goes on. */
+void world_charge(uint64_t cost_ns);
+/* In a child of fork, whose only thread is a new one. */
+void world_forget_thread(struct live *live);
+/* (locked) What others do meanwhile they may do with the lock, too: it is taken again then. */
+int64_t world_ask_unlocked(struct live *live, enum box_ask what, const void *about);
+
+/* progress.c: (locked) tells the program of notifications and events that there are. */
+void world_tell(struct live *live);
+/* The thread that waits for them: `live`. */
+void *world_listen(void *live);
+
+/* port.c: the NIC that has this GID; false: none ever had. */
+bool world_find(const struct gid *gid, uint32_t *number);
+
+/* memory.c: the arena from which objects come from now on. */
+void world_use_arena(struct arena *arena);
+
+#endif
