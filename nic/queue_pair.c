@@ -221,6 +221,18 @@ uint32_t qp_newest_payload(const struct qp *qp)
     return work_wants_data(work) ? 0 : work->bytes;
 }
 
+struct qp_progress qp_progress_of(const struct qp *qp)
+{
+    struct qp_progress progress = {.posted = qp->sends.tail, .passed = qp->sends.next};
+    if (qp->type != QP_XRC_TARGET) {
+        progress.completions = qp->send_cq->tail;
+    }
+    if (qp->receive_cq != NULL && (qp->type == QP_XRC_TARGET || qp->receive_cq != qp->send_cq)) {
+        progress.completions += qp->receive_cq->tail;
+    }
+    return progress;
+}
+
 const void *qp_link(const struct qp *qp)
 {
     return qp->attributes.av.link;

@@ -138,6 +138,14 @@ uint32_t qp_number(const struct qp *qp);
 
 /* The payload bytes of the newest send request; 0: it has none, or there is no request. */
 uint32_t qp_newest_payload(const struct qp *qp);
+/* For a world that works at its own times, apart from the program. Numbers run on modulo 2^32. */
+struct qp_progress {
+    uint32_t posted; /* Requests that were posted, */
+    uint32_t passed; /* and those whose last packet was pulled; less again while it resends. */
+    /* Completions that anybody put into its completion queues; a poll may set the number back. */
+    uint32_t completions;
+};
+struct qp_progress qp_progress_of(const struct qp *qp);
 /* The world's link to its peer; NULL: none, or one for each request. */
 const void *qp_link(const struct qp *qp);
 enum qp_type qp_type_of(const struct qp *qp);
