@@ -234,22 +234,27 @@ static uint32_t flights_of(const struct sim_ethernet_kind *kind)
     return (uint32_t)((sim_ethernet_pass_ps(kind) + slot_ps) / slot_ps) + 1;
 }
 
+void sim_port_change(struct sim_port *port, const struct sim_ethernet_kind *kind)
+{
+    CHECK(port->counters.frames_sent == 0 && port->flight_count == 0);
+    free(port->flights);
+    port->kind = *kind;
+    port->flight_room = flights_of(kind);
+    port->flights = calloc(port->flight_room, sizeof(port->flights[0]));
+    CHECK(port->flights != NULL);
+}
+
 void sim_port_open(struct sim_port *port, struct sim *sim, const struct sim_ethernet_kind *kind,
                    const struct sim_port_calls *calls)
 {
-    *port = (struct sim_port){.sim = sim,
-                              .kind = *kind,
-                              .calls = calls,
-                              .hears_link = true,
-                              .hears_classes = PAUSE_ALL_CLASSES,
-                              .flight_room = flights_of(kind)};
+    *port = (struct sim_port){
+        .sim = sim, .calls = calls, .hears_link = true, .hears_classes = PAUSE_ALL_CLASSES};
     for (uint32_t class = 0; class < PAUSE_CLASSES; class ++) {
         list_init(&port->queues[class]);
     }
     sim_event_init(&port->turn, on_turn);
     sim_event_init(&port->landing, on_landing);
-    port->flights = calloc(port->flight_room, sizeof(port->flights[0]));
-    CHECK(port->flights != NULL);
+    sim_port_change(port, kind);
 }
 
 void sim_port_close(struct sim_port *port)

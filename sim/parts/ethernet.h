@@ -193,6 +193,8 @@ struct sim_port {
 void sim_port_open(struct sim_port *port, struct sim *sim, const struct sim_ethernet_kind *kind,
                    const struct sim_port_calls *calls);
 void sim_port_close(struct sim_port *port);
+/* Another kind of line, before the first frame. */
+void sim_port_change(struct sim_port *port, const struct sim_ethernet_kind *kind);
 /* They are the two ends of a line. Each direction is of its sender's kind. */
 void sim_port_join(struct sim_port *a, struct sim_port *b);
 

@@ -109,8 +109,9 @@ static void look_below(struct sim_switch_port *input, struct sim_lane *lane)
 static struct sim_switch_port *output_of(struct sim_ethernet_switch *of,
                                          const struct sim_frame *frame)
 {
-    const uint32_t port =
-        of->outputs == NULL ? frame->destination : of->outputs[frame->destination];
+    const uint32_t port = of->route != NULL     ? of->route(of, frame)
+                          : of->outputs == NULL ? frame->destination
+                                                : of->outputs[frame->destination];
     CHECK(port < of->port_count);
     return &of->ports[port];
 }
@@ -284,7 +285,8 @@ void sim_ethernet_switch_close(struct sim_ethernet_switch *of)
     of->ports = NULL;
 }
 
-static void add(struct sim_switch_counters *total, const struct sim_switch_counters *one)
+void sim_switch_counters_add(struct sim_switch_counters *total,
+                             const struct sim_switch_counters *one)
 {
     total->cut_through += one->cut_through;
     total->stored += one->stored;
@@ -303,7 +305,7 @@ struct sim_switch_counters sim_ethernet_switch_total(const struct sim_ethernet_s
 {
     struct sim_switch_counters total = {.stored = 0};
     for (uint32_t i = 0; i < of->port_count; i++) {
-        add(&total, &of->ports[i].counters);
+        sim_switch_counters_add(&total, &of->ports[i].counters);
     }
     return total;
 }

@@ -22,8 +22,9 @@
  *
  * How to use it: fill a kind, sim_ethernet_switch_open with the number of ports, join each
  * &sim_ethernet_switch->ports[i].port with the port of a NIC or of another switch, and change
- * ports[i].limits where an input is to be different, before its first frame. A frame leaves by the
- * port outputs[frame->destination], or by the port of that number if `outputs` is NULL.
+ * ports[i].limits where an input is to be different, before its first frame; a port whose line is
+ * different gets it by sim_port_change. A frame leaves by the port that `route` says, or else by
+ * the port outputs[frame->destination], or by the port of that number if `outputs` is NULL, too.
  */
 #ifndef SIM_PARTS_ETHERNET_SWITCH_H
 #define SIM_PARTS_ETHERNET_SWITCH_H
@@ -112,12 +113,17 @@ struct sim_switch_port {
 typedef void (*sim_switch_on_loss)(struct sim_ethernet_switch *from, struct sim_frame *frame,
                                    enum sim_loss loss);
 
+/* The port by which a frame leaves: the same one each time that it is asked for one frame. */
+typedef uint32_t (*sim_switch_route)(const struct sim_ethernet_switch *at,
+                                     const struct sim_frame *frame);
+
 struct sim_ethernet_switch {
     struct sim *sim;
     struct sim_ethernet_switch_kind kind;
     struct sim_switch_port *ports;
     uint32_t port_count;
     const uint32_t *outputs; /* By destination; the user's. NULL: a destination is a port. */
+    sim_switch_route route;  /* The user's; NULL: `outputs` holds. */
     sim_switch_on_loss on_loss;
 };
 
@@ -126,7 +132,10 @@ void sim_ethernet_switch_open(struct sim_ethernet_switch *of, struct sim *sim,
                               sim_switch_on_loss on_loss);
 void sim_ethernet_switch_close(struct sim_ethernet_switch *of);
 
-/* The counters of all ports together; worst_queue_bytes is the worst of them. */
+/* Adds counters, but for worst_queue_bytes, which is the worse of the two. */
+void sim_switch_counters_add(struct sim_switch_counters *total,
+                             const struct sim_switch_counters *one);
+/* The counters of all ports together. */
 struct sim_switch_counters sim_ethernet_switch_total(const struct sim_ethernet_switch *of);
 /* The most bytes that any class of an input held. */
 uint64_t sim_ethernet_switch_worst(const struct sim_ethernet_switch *of);
