@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * internal - between the files of the RoCE machine: machine.c (opening, functions), pcie.c, send.c,
+ * receive.c, fabric.c (switches and lines).
+ */
+#ifndef LAB_ROCE_INTERNAL_H
+#define LAB_ROCE_INTERNAL_H
+
+#include "base/list.h"
+#include "lab/roce/roce.h"
+#include "sim/pool.h"
+#include "sim/topology.h"
+#include "wire/inet.h"
+#include "wire/roce.h"
+
+struct roce_node;
+
+/* The NIC's side of a queue pair. Zeroed: never seen. */
+struct roce_connection {
+    struct roce_function *function;
+    struct qp *qp;          /* NULL: packets came for it, but it never rang, and sent nothing. */
+    uint32_t birth;         /* Counts the queue pairs that had this place. */
+    uint32_t rung, fetched; /* Requests, as qp_progress.posted counts them. */
+    struct list held;       /* Packets whose work requests are not here yet. */
+    struct list turn;       /* In function.turns: it was held up, and may go on. */
+    /* When the newest of its packets was ready to be sent, by requests and answers; when the newest
+     * answer was judged, and the newest move done: none overtakes the one before. */
+    uint64_t ready_ps[2], judged_ps, moved_ps;
+    struct list cached;  /* In node.contexts; linked to itself: its context is not on the chip. */
+    uint64_t context_ps; /* When its context is there. */
+};
+
+struct roce_function {
+    struct roce *roce;
+    struct roce_node *node;
+    struct list neighbours; /* In node.functions. */
+    struct nic *engine;
+    struct roce_host host;
+    uint32_t number;
+    bool gone;
+    struct roce_connection *connections; /* By QPN & mask: its engine has no two with one such. */
+    uint32_t mask;
+    struct list turns; /* Connections that were held up, to be pulled from: */
+    bool turn;         /* now, or else one of those that the engine lists. */
+    struct sim_event timer;
+};
+
+struct roce_node {
+    struct roce *roce;
+    uint32_t number;
+    struct list functions; /* The one whose turn is next comes first. */
+    struct sim_port port;
+    struct sim_wire in, out;            /* PCIe: to the NIC, from it. */
+    struct sim_wire sending, receiving; /* The pipelines. */
+    uint32_t waiting_bytes;             /* Packets that were pulled and are not on the line. */
+    struct list contexts;               /* On the chip, the least recently used one first. */
+    uint32_t context_count;
+};
+
+/* A packet on its way, with headers and payload. */
+struct roce_flight {
+    struct sim_frame frame;
+    struct sim_event event; /* In a NIC: its next step. */
+    struct roce *roce;
+    struct list held;
+    struct roce_connection *connection; /* At the function where it is. */
+    uint32_t birth;                     /* That connection's. */
+    uint32_t from, to;                  /* Functions. */
+    uint32_t entropy;
+    uint32_t wanted; /* A request: it waits until this many work requests are here. */
+    bool answers;    /* It is an answer, not a request. */
+    bool inlined;    /* Its payload came with its work request. */
+    bool gathered;   /* Its payload is in `payload`, */
+    bool unreadable; /* or was not there. */
+    bool faulted;    /* The memory that it goes to was not there. */
+    uint8_t traffic_class, hop_limit;
+    uint32_t flow_label;
+    struct gid source, destination;
+    uint32_t headers_bytes, data_bytes, pad_bytes;
+    union {
+        struct {
+            uint32_t segment_count;
+            struct segment segments[NIC_SEGMENT_MAX];
+        } leaving;
+        struct nic_move move;
+    };
+    uint8_t headers[NIC_HEADERS_BYTES_MAX];
+    uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
+};
+
+/* A doorbell on its way, and the work requests that it is for. */
+struct roce_bell {
+    struct sim_event event;
+    struct roce_connection *connection;
+    uint32_t birth;
+    uint32_t count, position; /* Work requests, up to this one. */
+};
+
+struct roce {
+    struct sim *sim;
+    struct roce_config config;
+    struct topology topology;
+    struct roce_node *nodes;
+    struct sim_ethernet_switch *switches; /* By vertex, behind the nodes. */
+    struct roce_function **functions;     /* By number. */
+    uint32_t function_count;
+    struct sim_pool flights, bells;
+    struct roce_counters counters;
+};
+
+/* -- machine.c ----------------------------------------------------------------------------------*/
+
+/* That of a queue pair of the function's engine; it may be new. */
+struct roce_connection *roce_connection_of(struct roce_function *function, struct qp *qp);
+/* For a packet, which may name any QPN: the connection at its place, perhaps another one. */
+struct roce_connection *roce_connection_at(struct roce_function *function, uint32_t qpn);
+/* The same queue pair is still there as when the flight or bell was made. */
+static inline bool roce_is_alive(const struct roce_connection *connection, uint32_t birth)
+{
+    return !connection->function->gone && connection->birth == birth;
+}
+/* The engine was told something: its timers may have changed. `changed`: so did what a program
+ * sees. */
+void roce_settle(struct roce_function *function, bool changed);
+/* When the context of a connection is on the chip; its reading begins now if it is not. */
+uint64_t roce_context(struct roce_connection *connection);
+void roce_end(struct roce_flight *flight);
+
+/* -- pcie.c -------------------------------------------------------------------------------------*/
+
+/* The NIC reads now; returns when the last byte is there. */
+uint64_t roce_pcie_read(struct roce_node *node, uint32_t bytes);
+/* Data that come with something else: they only take the bus's time. */
+uint64_t roce_pcie_carry(struct roce_node *node, uint32_t bytes);
+/* The NIC writes now; returns when the last byte is visible. */
+uint64_t roce_pcie_write(struct roce_node *node, uint32_t bytes);
+/* The processor writes to the NIC now; returns when it is there. */
+uint64_t roce_pcie_ring(struct roce_node *node, uint32_t bytes);
+/* From visible data to the completion behind them. */
+uint64_t roce_pcie_completion_ps(const struct roce_node *node);
+/* When a completion that is written now is visible, and nothing before it is not. */
+uint64_t roce_pcie_completion(const struct roce_node *node);
+
+/* -- send.c, receive.c --------------------------------------------------------------------------*/
+
+/* Pulls packets while there is room. */
+void roce_serve(struct roce_node *node);
+/* The packets of a connection that wait for work requests are not sent. */
+void roce_drop_held(struct roce_connection *connection);
+/* A packet has come, from the line or from the node itself. */
+void roce_arrive(struct roce_node *node, struct roce_flight *flight);
+
+/* -- fabric.c -----------------------------------------------------------------------------------*/
+
+bool roce_fabric_open(struct roce *roce, char *error, size_t error_bytes);
+void roce_fabric_close(struct roce *roce);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lab/roce/internal.h"
+
+#include <stdlib.h>
+
+#include "base/bits.h"
+
+/* QPNs that an engine never gives out are counted among its queue pairs. */
+#define QPNS_RESERVED 4u
+/* Doorbells on their way: a program that rings more often waits for nothing, but none does. */
+#define BELLS_MAX (1u << 16)
+
+/* -- Connections --------------------------------------------------------------------------------*/
+
+/* Begins anew: another queue pair, or none yet. */
+static void connection_start(struct roce_connection *connection)
+{
+    struct roce_function *function = connection->function;
+    const uint32_t birth = connection->birth;
+    if (birth != 0) {
+        roce_drop_held(connection);
+        list_remove(&connection->turn);
+        function->node->context_count -= !list_empty(&connection->cached);
+        list_remove(&connection->cached);
+    }
+    *connection = (struct roce_connection){.function = function, .birth = birth + 1};
+    list_init(&connection->held);
+    list_init(&connection->turn);
+    list_init(&connection->cached);
+}
+
+struct roce_connection *roce_connection_at(struct roce_function *function, uint32_t qpn)
+{
+    struct roce_connection *connection = &function->connections[qpn & function->mask];
+    if (connection->birth == 0) {
+        connection->function = function;
+        connection_start(connection);
+    }
+    return connection;
+}
+
+struct roce_connection *roce_connection_of(struct roce_function *function, struct qp *qp)
+{
+    struct roce_connection *connection = roce_connection_at(function, qp_number(qp));
+    if (connection->qp == qp) {
+        return connection;
+    }
+    if (connection->qp != NULL) {
+        connection_start(connection);
+    }
+    connection->qp = qp;
+    connection->rung = connection->fetched = qp_progress_of(qp).passed;
+    return connection;
+}
+
+void roce_forget(struct roce_function *function, const struct qp *qp)
+{
+    connection_start(roce_connection_at(function, qp_number(qp)));
+}
+
+uint64_t roce_context(struct roce_connection *connection)
+{
+    struct roce_node *node = connection->function->node;
+    struct roce *roce = node->roce;
+    if (roce->config.contexts == 0) {
+        return roce->sim->now_ps;
+    }
+    if (!list_empty(&connection->cached)) {
+        list_remove(&connection->cached);
+    } else {
+        roce->counters.contexts_read++;
+        connection->context_ps = roce_pcie_read(node, roce->config.context_bytes);
+        if (node->context_count == roce->config.contexts) {
+            (void)list_pop(&node->contexts);
+        } else {
+            node->context_count++;
+        }
+    }
+    list_append(&node->contexts, &connection->cached);
+    return sim_later(connection->context_ps, roce->sim->now_ps);
+}
+
+/* -- Functions ----------------------------------------------------------------------------------*/
+
+static void on_timer(struct sim *sim, struct sim_event *event)
+{
+    struct roce_function *function = CONTAINER_OF(event, struct roce_function, timer);
+    const bool due = instant_reached(sim_instant(sim), nic_deadline(function->engine));
+    if (due) {
+        nic_on_time(function->engine, sim_instant(sim));
+    }
+    roce_settle(function, due);
+    roce_serve(function->node);
+}
+
+void roce_settle(struct roce_function *function, bool changed)
+{
+    struct sim *sim = function->roce->sim;
+    const struct instant deadline = nic_deadline(function->engine);
+    sim_cancel(&function->timer);
+    if (deadline.ns < UINT64_MAX / SIM_NS) {
+        sim_schedule(sim, &function->timer, sim_later(deadline.ns * SIM_NS, sim->now_ps));
+    }
+    if (changed || nic_has_news(function->engine)) {
+        function->host.on_change(function->host.context);
+    }
+}
+
+struct roce_function *roce_attach(struct roce *roce, uint32_t node, struct nic *engine,
+                                  const struct roce_host *host)
+{
+    CHECK(node < roce->topology.nodes);
+    if (roce->function_count == ROCE_FUNCTIONS_MAX) {
+        return NULL;
+    }
+    struct roce_function *function = calloc(1, sizeof(*function));
+    CHECK(function != NULL);
+    *function = (struct roce_function){.roce = roce,
+                                       .node = &roce->nodes[node],
+                                       .engine = engine,
+                                       .host = *host,
+                                       .number = roce->function_count};
+    const uint32_t qps = nic_limits(engine)->qps + QPNS_RESERVED;
+    function->mask = (uint32_t)power_of_two(qps) - 1;
+    function->connections = calloc(function->mask + 1, sizeof(function->connections[0]));
+    CHECK(function->connections != NULL);
+    list_init(&function->turns);
+    list_append(&function->node->functions, &function->neighbours);
+    sim_event_init(&function->timer, on_timer);
+    roce->functions[roce->function_count++] = function;
+    return function;
+}
+
+/* Its memory stays, since packets and doorbells on their way know it. */
+void roce_detach(struct roce_function *function)
+{
+    CHECK(!function->gone);
+    function->gone = true;
+    sim_cancel(&function->timer);
+    list_remove(&function->neighbours);
+}
+
+uint32_t roce_number(const struct roce_function *function)
+{
+    return function->number;
+}
+
+void roce_poke(struct roce_function *function)
+{
+    roce_settle(function, false);
+    roce_serve(function->node);
+}
+
+/* -- The machine --------------------------------------------------------------------------------*/
+
+void roce_end(struct roce_flight *flight)
+{
+    sim_pool_give(&flight->roce->flights, flight);
+}
+
+struct roce *roce_open(struct sim *sim, const struct roce_config *config, char *error,
+                       size_t error_bytes)
+{
+    struct roce *roce = calloc(1, sizeof(*roce));
+    CHECK(roce != NULL);
+    roce->sim = sim;
+    roce->config = *config;
+    if (!roce_fabric_open(roce, error, error_bytes)) {
+        free(roce);
+        return NULL;
+    }
+    sim_pool_open(&roce->flights, ROCE_FLIGHTS_MAX, sizeof(struct roce_flight));
+    sim_pool_open(&roce->bells, BELLS_MAX, sizeof(struct roce_bell));
+    roce->functions = calloc(ROCE_FUNCTIONS_MAX, sizeof(roce->functions[0]));
+    CHECK(roce->functions != NULL);
+    return roce;
+}
+
+void roce_close(struct roce *roce)
+{
+    for (uint32_t i = 0; i < roce->function_count; i++) {
+        if (!roce->functions[i]->gone) {
+            roce_detach(roce->functions[i]);
+        }
+        free(roce->functions[i]->connections);
+        free(roce->functions[i]);
+    }
+    free(roce->functions);
+    roce_fabric_close(roce);
+    sim_pool_close(&roce->flights);
+    sim_pool_close(&roce->bells);
+    free(roce);
+}
+
+uint32_t roce_nodes(const struct roce *roce)
+{
+    return roce->topology.nodes;
+}
