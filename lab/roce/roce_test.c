@@ -18,8 +18,8 @@
 #include "lab/roce/machine.h"
 #include "lab/roce/program.h"
 
-#define MEMORY 65536u
-#define FAR    32768u /* The offset of what arrives. */
+#define MEMORY 1048576u
+#define FAR    524288u /* The offset of what arrives. */
 
 struct pair {
     struct sim sim;
@@ -84,15 +84,25 @@ static void pair_close(struct pair *pair)
     free(pair);
 }
 
-static void write_from(struct pair *pair, uint32_t from, uint32_t bytes, uint32_t flags)
+/* Message `number` goes from and to a place of its own. */
+#define PLACE(number) ((number)*5000u)
+
+static void write_number(struct pair *pair, uint32_t from, uint32_t number, uint32_t bytes,
+                         uint32_t flags)
 {
     const struct roce_program *peer = &pair->programs[1 - from];
     const struct send_request request = {.kind = WORK_WRITE,
                                          .flags = flags,
                                          .wr_id = bytes,
-                                         .remote_address = roce_program_address(peer, FAR),
+                                         .remote_address =
+                                             roce_program_address(peer, FAR + PLACE(number)),
                                          .remote_key = peer->region.key};
-    roce_program_post(&pair->programs[from], pair->qps[from], &request, 0, bytes);
+    roce_program_post(&pair->programs[from], pair->qps[from], &request, PLACE(number), bytes);
+}
+
+static void write_from(struct pair *pair, uint32_t from, uint32_t bytes, uint32_t flags)
+{
+    write_number(pair, from, 0, bytes, flags);
 }
 
 /* Runs until the program has a completion. */
@@ -196,11 +206,254 @@ static void test_send_completes_behind_its_data(void **state)
     pair_close(pair);
 }
 
+static void test_read_takes_the_sum(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_open(QP_RC, warm);
+    const struct send_request request = {.kind = WORK_READ,
+                                         .flags = WORK_SIGNALED,
+                                         .remote_address =
+                                             roce_program_address(&pair->programs[1], 0),
+                                         .remote_key = pair->programs[1].region.key};
+    roce_program_post(&pair->programs[0], pair->qps[0], &request, FAR, 8);
+    (void)await(pair, 0);
+    assert_moved(pair, 1, 8);
+    const uint64_t asked_ps = posted_ps(pair) + pipelines_ps(pair) + network_ps(pair, 12 + 16, 0);
+    const uint64_t there_ps = asked_ps + bus_ps(pair, 20 + 8) + pair->config.pcie.read_ps +
+                              pipelines_ps(pair) + network_ps(pair, 12 + 4, 8) +
+                              written_ps(pair, 8);
+    assert_int_equal(pair->programs[0].written_ps, there_ps);
+    assert_int_equal(pair->sim.now_ps, there_ps + completed_ps(pair));
+    pair_close(pair);
+}
+
+/* Neither the work request nor its data is read by DMA. */
+static void test_inline_in_the_doorbell(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"cache=0", "wqe_by=doorbell", NULL};
+    struct pair *pair = pair_open(QP_RC, settings);
+    write_from(pair, 0, 8, WORK_SIGNALED | WORK_INLINE);
+    pair->programs[0].memory[0] ^= 0xff; /* Too late. */
+    (void)await(pair, 0);
+    pair->programs[0].memory[0] ^= 0xff;
+    assert_moved(pair, 0, 8);
+    const uint64_t there_ps = bus_ps(pair, 24 + 64) + pair->config.pcie.doorbell_ps +
+                              bus_ps(pair, 8) + pipelines_ps(pair) + network_ps(pair, 12 + 16, 8) +
+                              written_ps(pair, 8);
+    assert_int_equal(pair->programs[1].written_ps, there_ps);
+    pair_close(pair);
+}
+
+/* A change before the end of the DMA read is sent, a later one is not. */
+static void test_payload_is_that_of_its_dma_time(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_open(QP_RC, warm);
+    const uint64_t read_ps = posted_ps(pair) + bus_ps(pair, 20 + 8) + pair->config.pcie.read_ps;
+    write_from(pair, 0, 8, WORK_SIGNALED);
+    sim_run_until(&pair->sim, read_ps - 1);
+    pair->programs[0].memory[3] ^= 0xff;
+    sim_run_until(&pair->sim, read_ps);
+    (void)await(pair, 0);
+    assert_moved(pair, 0, 8);
+    pair->programs[0].memory[3] ^= 0xff;
+    assert_memory_not_equal(pair->programs[1].memory + FAR, pair->programs[0].memory, 8);
+    pair_close(pair);
+}
+
+/* The first packet at each end finds no context. */
+static void test_missed_contexts_cost_a_read(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"cache=1", NULL};
+    struct pair *pair = pair_open(QP_RC, settings);
+    write_from(pair, 0, 8, WORK_SIGNALED);
+    (void)await(pair, 0);
+    const uint64_t context_ps = bus_ps(pair, 20 + 256) + pair->config.pcie.read_ps;
+    assert_int_equal(pair->programs[1].written_ps, one_way_ps(pair, 12 + 16, 8) + context_ps +
+                                                       context_ps - pair->config.receive_ps);
+    assert_int_equal(roce_counters_of(pair->roce).contexts_read, 2);
+    const uint64_t begun_ps = pair->sim.now_ps;
+    write_from(pair, 0, 8, WORK_SIGNALED);
+    (void)await(pair, 0);
+    assert_int_equal(pair->programs[1].written_ps, begun_ps + one_way_ps(pair, 12 + 16, 8));
+    pair_close(pair);
+}
+
+static uint64_t word_at(const struct pair *pair, uint32_t program, size_t offset)
+{
+    uint64_t word;
+    memcpy(&word, pair->programs[program].memory + offset, sizeof(word));
+    return word;
+}
+
+static void test_atomic_adds_at_one_time(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_open(QP_RC, warm);
+    const uint64_t before = word_at(pair, 1, FAR);
+    const struct send_request request = {.kind = WORK_FETCH_ADD,
+                                         .flags = WORK_SIGNALED,
+                                         .compare_or_add = 5,
+                                         .remote_address =
+                                             roce_program_address(&pair->programs[1], FAR),
+                                         .remote_key = pair->programs[1].region.key};
+    roce_program_post(&pair->programs[0], pair->qps[0], &request, 64, 8);
+    roce_program_post(&pair->programs[0], pair->qps[0], &request, 72, 8);
+    (void)await(pair, 0);
+    (void)await(pair, 0);
+    assert_int_equal(word_at(pair, 0, 64), before);
+    assert_int_equal(word_at(pair, 0, 72), before + 5);
+    assert_int_equal(word_at(pair, 1, FAR), before + 10);
+    pair_close(pair);
+}
+
+static void test_datagram_comes_with_its_addresses(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_open(QP_UD, warm);
+    for (uint32_t i = 0; i < 2; i++) {
+        roce_program_ready(&pair->programs[i], pair->qps[i], 7);
+    }
+    roce_program_receive(&pair->programs[1], pair->qps[1], 9, FAR - NIC_GRH_BYTES, 1024);
+    const struct nic_av av = roce_program_av(&pair->programs[0], &pair->programs[1]);
+    const struct send_request request = {.kind = WORK_SEND,
+                                         .flags = WORK_SIGNALED,
+                                         .av = &av,
+                                         .destination_qpn = qp_number(pair->qps[1]),
+                                         .destination_qkey = 7};
+    roce_program_post(&pair->programs[0], pair->qps[0], &request, 0, 100);
+    (void)await(pair, 0);
+    memset(pair->programs[0].memory + 200, 0, 100); /* Not what was sent. */
+    const struct completion completion = await(pair, 1);
+    assert_int_equal(completion.bytes, 100 + NIC_GRH_BYTES);
+    assert_int_equal(completion.source_qpn, qp_number(pair->qps[0]));
+    assert_moved(pair, 0, 100);
+    pair_close(pair);
+}
+
+/* The engine has the second request when the first one leaves, long before its doorbell comes. */
+static void test_a_request_waits_for_its_doorbell(void **state)
+{
+    (void)state;
+    const uint64_t later_ps = 600000;
+    struct pair *pair = pair_open(QP_RC, warm);
+    write_number(pair, 0, 0, 8, 0);
+    sim_run_until(&pair->sim, later_ps);
+    write_number(pair, 0, 1, 8, WORK_SIGNALED);
+    assert_true(later_ps < posted_ps(pair));
+    (void)await(pair, 0);
+    const uint64_t there_ps = later_ps + one_way_ps(pair, 12 + 16, 8);
+    assert_int_equal(pair->programs[1].written_ps, there_ps);
+    assert_int_equal(pair->sim.now_ps, there_ps + acknowledged_ps(pair));
+    pair_close(pair);
+}
+
+/* -- Ends ---------------------------------------------------------------------------------------*/
+
+static void test_a_process_that_ended_gets_nothing(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_open(QP_RC, warm);
+    write_from(pair, 0, 8, WORK_SIGNALED);
+    sim_run_until(&pair->sim, posted_ps(pair) + 2000000);
+    roce_program_close(&pair->programs[1]);
+    sim_run_until(&pair->sim, pair->sim.now_ps + 100000000);
+    assert_int_equal(roce_counters_of(pair->roce).nobody, 1);
+    roce_program_close(&pair->programs[0]);
+    roce_close(pair->roce);
+    free(pair);
+}
+
+/* Moves and packets that are under way know a queue pair. At each time it may go. */
+static void test_a_queue_pair_goes_at_any_time(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"cache=1", NULL};
+    uint64_t forgotten = 0;
+    for (uint64_t at_ps = 0; at_ps < 12000000; at_ps += 100000) {
+        struct pair *pair = pair_open(QP_RC, settings);
+        write_number(pair, 0, 0, 3000, WORK_SIGNALED);
+        write_number(pair, 1, 0, 3000, WORK_SIGNALED);
+        sim_run_until(&pair->sim, at_ps);
+        struct qp *qp = pair->qps[1];
+        roce_forget(pair->programs[1].function, qp);
+        qp_destroy(qp);
+        memset((void *)qp, 0xa5, pair->programs[1].each_bytes);
+        sim_run_until(&pair->sim, at_ps + 100000000);
+        forgotten += roce_counters_of(pair->roce).forgotten;
+        pair_close(pair);
+    }
+    assert_true(forgotten > 20);
+}
+
+/* -- Streams ------------------------------------------------------------------------------------*/
+
+#define ROUNDS 40u
+
+/* Writes of several packets, both ways at a time, whose doorbells ring while others are under way.
+ */
+static void stream(enum qp_type type, const char *const *settings)
+{
+    struct pair *pair = pair_open(type, settings);
+    struct prng *const prng = &pair->sim.prng;
+    uint32_t completed[2] = {0}, bytes[2 * ROUNDS];
+    for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
+        const uint32_t from = i % 2;
+        bytes[i] = 1 + (uint32_t)prng_below(prng, PLACE(1));
+        write_number(pair, from, i, bytes[i], WORK_SIGNALED);
+        sim_run_until(&pair->sim, pair->sim.now_ps + prng_below(prng, 900000));
+        struct completion completion;
+        while (cq_poll(&pair->programs[from].cq, &completion, 1) == 1) {
+            assert_int_equal(completion.status, COMPLETION_SUCCESS);
+            completed[from]++;
+        }
+    }
+    for (uint32_t from = 0; from < 2; from++) {
+        for (; completed[from] < ROUNDS; completed[from]++) {
+            (void)await(pair, from);
+        }
+    }
+    sim_run_until(&pair->sim, pair->sim.now_ps + 10000000);
+    for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
+        assert_memory_equal(pair->programs[1 - i % 2].memory + FAR + PLACE(i),
+                            pair->programs[i % 2].memory + PLACE(i), bytes[i]);
+    }
+    const struct nic_counters *counters = nic_counters(pair->programs[0].engine);
+    assert_int_equal(counters->values[COUNTER_retransmitted_pkts], 0);
+    assert_int_equal(counters->values[COUNTER_out_of_seq_request], 0);
+    assert_int_equal(counters->values[COUNTER_stale_acks], 0);
+    assert_int_equal(counters->values[COUNTER_rdma_writes], ROUNDS);
+    pair_close(pair);
+}
+
+static void test_streams_keep_their_order(void **state)
+{
+    (void)state;
+    const char *const misses[] = {"cache=1", NULL};
+    const char *const carried[] = {"wqe_by=doorbell", "tlp=64", NULL};
+    stream(QP_RC, warm);
+    stream(QP_RC, misses);
+    stream(QP_RC, carried);
+    stream(QP_UC, warm);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_write_takes_the_sum),
         cmocka_unit_test(test_send_completes_behind_its_data),
+        cmocka_unit_test(test_read_takes_the_sum),
+        cmocka_unit_test(test_inline_in_the_doorbell),
+        cmocka_unit_test(test_payload_is_that_of_its_dma_time),
+        cmocka_unit_test(test_missed_contexts_cost_a_read),
+        cmocka_unit_test(test_atomic_adds_at_one_time),
+        cmocka_unit_test(test_datagram_comes_with_its_addresses),
+        cmocka_unit_test(test_a_request_waits_for_its_doorbell),
+        cmocka_unit_test(test_a_process_that_ended_gets_nothing),
+        cmocka_unit_test(test_a_queue_pair_goes_at_any_time),
+        cmocka_unit_test(test_streams_keep_their_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
