@@ -4,9 +4,9 @@
  * (`nonic repeat --machine`): its memory, and a call.
  *
  * Purpose    The box drives the engines of such a NIC (nic/nic.h), and the program's process posts
- *            and polls. Both reach the engines in an arena: memory at one address in both. What the
- *            box is to do at once it is asked for by a call of the kernel that Linux does not have,
- *            which stops the thread as every call does that the box answers.
+ *            and polls. Both reach the engines in an arena: memory at one address in both. The
+ *            process asks the box by a call of the kernel that Linux does not have, which stops the
+ *            thread as every call does that the box answers.
  * Threads    As base/box_page.h: what lies in an arena is the running thread's, or the box's.
  */
 #ifndef BASE_BOX_ASK_H
@@ -24,9 +24,10 @@ enum box_ask {
     BOX_ASK_CLOSE,    /* It is no more; so it is when its process ends. */
     BOX_ASK_DOORBELL, /* Requests were posted to this queue pair (struct qp). */
     BOX_ASK_POKE,     /* Its queue pairs changed otherwise. */
+    BOX_ASK_FORGET,   /* This queue pair is about to be destroyed. */
     BOX_ASK_POLL,     /* A completion queue was empty. */
     BOX_ASK_NEWS,     /* Waits until its engine has events or notifications. */
-    BOX_ASK_TURN,     /* The clock has come to the grant: others go first. */
+    BOX_ASK_TURN,     /* The clock has come to box_page.due_ns: others go first. */
 };
 
 enum {
@@ -45,8 +46,7 @@ struct box_arena {
     /* The thread that is inside an engine (gettid); 0: none. It gets on until it is not any more,
      * unless it makes a call. */
     volatile int32_t inside;
-    uint32_t nodes; /* of the machine; a NIC is a node of its own */
-    uint64_t seed;  /* for the NIC's keys */
+    uint64_t seed; /* for the NIC's keys */
 };
 
 #endif

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "base/box_ask.h"
+
 /* They lie between the memory that mmap gives out (below) and the stack, and sanitizers' shadows
  * are elsewhere. The second address has the object that libc calls for the time (vdso.c). */
 #define BOX_PAGE_ADDRESS UINT64_C(0x7ffff8010000)
@@ -51,11 +53,13 @@ struct box_page {
     uint32_t thread;        /* the number of the thread that runs */
     uint32_t clock_cost_ns; /* A clock is read; less than nothing else costs. */
     uint32_t nics;          /* that processes have opened */
+    uint64_t due_ns;        /* Another thread, or the machine, is due: it makes a call soon. */
     uint32_t machine;       /* Programs' NICs are the box's (base/box_ask.h): 1; else 0. */
-    uint32_t opened;        /* NICs of the box that were ever opened */
     uint64_t zero[2];       /* a time-out that is over at once */
     char path[128];         /* names a file that stands in for another one */
     struct box_nic nic[BOX_NICS_MAX];
+    /* By the numbers of the machine's NICs: what leads there (nic_av.link); 0: there was none. */
+    uint32_t links[BOX_ARENAS_MAX];
 };
 _Static_assert(sizeof(struct box_page) <= BOX_PAGE_BYTES, "processes map no more");
 

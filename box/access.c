@@ -51,7 +51,7 @@ static bool address_of(const ZydisDecodedInstruction *instruction,
     return true;
 }
 
-static bool add_word(struct access *access, const ZydisDecodedInstruction *instruction,
+static bool add_word(struct instruction_access *access, const ZydisDecodedInstruction *instruction,
                      const ZydisDecodedOperand *operand, const registers *at)
 {
     const uint32_t bytes = operand->size / 8;
@@ -130,9 +130,9 @@ size_t access_bytes(const uint8_t *code, size_t bytes)
                : 0;
 }
 
-struct access access_of(const uint8_t *code, size_t bytes, const registers *at)
+struct instruction_access access_of(const uint8_t *code, size_t bytes, const registers *at)
 {
-    struct access access = {0};
+    struct instruction_access access = {0};
     ZydisDecodedInstruction instruction;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(the_decoder(), code, bytes, &instruction, operands))) {

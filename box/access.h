@@ -27,7 +27,7 @@ struct access_word {
     bool read, written;
 };
 
-struct access {
+struct instruction_access {
     bool known;   /* All that it touches is here, and its result rests on that and on registers. */
     bool is_call; /* It enters the kernel, or reads the processor's clock. */
     bool is_return; /* from a function */
@@ -36,7 +36,7 @@ struct access {
 };
 
 /* The words that the instruction in `code` touches if it runs with these registers. */
-struct access access_of(const uint8_t *code, size_t bytes, const registers *at);
+struct instruction_access access_of(const uint8_t *code, size_t bytes, const registers *at);
 
 /* The length of the instruction at `code` if it reads the processor's clock (rdtsc, rdtscp); 0: it
  * does not. */

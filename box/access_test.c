@@ -57,7 +57,7 @@ static void test_words(void **state)
         {"jne", {0x75, 0xfe}, 0, {0}},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const struct access access = access_of(rows[i].code, sizeof(rows[i].code), &at);
+        const struct instruction_access access = access_of(rows[i].code, sizeof(rows[i].code), &at);
         const struct access_word *word = &access.word[0], *wanted = &rows[i].word;
         print_message("%s\n", rows[i].what);
         assert_true(access.known);
@@ -90,7 +90,7 @@ static void test_what_is_not_known(void **state)
         {"no instruction", {0x06}, false},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const struct access access = access_of(rows[i].code, sizeof(rows[i].code), &at);
+        const struct instruction_access access = access_of(rows[i].code, sizeof(rows[i].code), &at);
         print_message("%s\n", rows[i].what);
         assert_false(access.known);
         assert_int_equal(access.is_call, rows[i].is_call);
@@ -102,7 +102,7 @@ static void test_ends(void **state)
     (void)state;
     static const uint8_t returns[] = {0xc3}, half[] = {0x48, 0x8b}, rdtsc[] = {0x0f, 0x31},
                          rdtscp[] = {0x0f, 0x01, 0xf9}, syscall_code[] = {0x0f, 0x05};
-    const struct access access = access_of(returns, sizeof(returns), &at);
+    const struct instruction_access access = access_of(returns, sizeof(returns), &at);
     assert_true(access.known && access.is_return);
     assert_int_equal(access.word[0].address, 0x8000);
     assert_false(access_of(half, sizeof(half), &at).known);
@@ -124,7 +124,7 @@ static void test_random_bytes(void **state)
         for (size_t byte = 0; byte < sizeof(code); byte++) {
             code[byte] = (uint8_t)prng_below(&prng, 256);
         }
-        const struct access access = access_of(code, sizeof(code), &at);
+        const struct instruction_access access = access_of(code, sizeof(code), &at);
         const size_t bytes = access_bytes(code, sizeof(code));
         assert_true(bytes <= sizeof(code));
         assert_true(bytes > 0 || !access.known);

@@ -18,6 +18,7 @@
 
 #include "box/calls.h"
 #include "box/files.h"
+#include "box/machine.h"
 
 enum {
     PTRACE_OPTIONS = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
@@ -218,6 +219,7 @@ static bool go_on(struct box *box)
     }
     box->now_ns = at_ns > box->now_ns ? at_ns : box->now_ns;
     if (next == NULL) {
+        machine_reach(box, at_ns);
         timers_run(box);
         return true;
     }
@@ -252,6 +254,7 @@ static void finish(struct box *box)
     output_end(box);
     timeline_close(box);
     code_files_close(box);
+    machine_close(box);
     result->digest = box->page->digest;
     result->virtual_ns = box->now_ns > box->page->clock_ns ? box->now_ns : box->page->clock_ns;
     result->answered = box->page->clock_reads;
@@ -274,6 +277,10 @@ void box_run(const struct box_options *options, int (*start)(void *), void *cont
         return;
     }
     draw_seeds(&box);
+    if (!machine_open(&box)) {
+        result->end = BOX_FAILED;
+        return;
+    }
     use_one_processor(&box);
     if (options->directory != NULL) {
         char path[4096];

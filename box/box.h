@@ -29,6 +29,8 @@ static inline uint64_t box_hold(uint32_t thread, uint32_t count)
     return (uint64_t)thread << 32 | count;
 }
 
+struct roce_config;
+
 struct box_options {
     uint64_t seed;   /* 0: nothing is drawn; all costs are exact, and ties go to the lower number */
     unsigned jitter; /* thousandths that a call may cost more; with seed 0 nothing */
@@ -54,6 +56,9 @@ struct box_options {
     void (*on_halt)(void *context, pid_t process, pid_t thread, int number, uint64_t at_ns);
     uint64_t halt_ns;
     int halt_thread;
+    /* Programs' NICs and their network are this machine's; NULL: they are live ones. Programs are
+     * to load another library then. */
+    const struct roce_config *machine;
     const char *vdso; /* path of the object that stands in for Linux' vDSO */
 };
 

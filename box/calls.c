@@ -114,6 +114,8 @@ const struct call_row call_rows[] = {
     {SYS_open, "open", 3, COST_NS, CALL_IS_QUIET, enter_open, leave_seen},
     {SYS_openat, "openat", 3, COST_NS, CALL_IS_QUIET, enter_openat, leave_seen},
     {SYS_mmap, "mmap", 6, COST_NS, CALL_IS_QUIET, enter_mmap, leave_mmap},
+    /* The NICs of a machine: what others can see of them they note by themselves. */
+    {BOX_ASK, "nic", 3, 0, CALL_IS_QUIET, enter_ask, NULL},
     /* glibc does without these. */
     {SYS_rseq, "rseq", 4, 0, CALL_IS_QUIET, enter_without, NULL},
     /* not offered: what happens behind a call's back */

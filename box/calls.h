@@ -115,6 +115,9 @@ LEAVE(leave_file_lock);
 ENTER(enter_message);
 LEAVE(leave_message);
 
+/* call_nic.c */
+ENTER(enter_ask);
+
 /* call_identity.c: what tells of this machine and this moment */
 ENTER(enter_getrandom);
 LEAVE(leave_stat);

@@ -16,6 +16,7 @@
 
 #include "box/calls.h"
 #include "box/files.h"
+#include "box/machine.h"
 
 enum {
     TEXT_BELOW_STACK = 1024, /* where a path may stand before the program runs */
@@ -135,6 +136,7 @@ void exec_prepare(struct box *box, struct thread *thread)
         return;
     }
     timers_forget(box, thread->process->pid, false);
+    machine_leave(box, thread->process);
     unmap_kernels(thread->id);
     processor_clock_replace_all(box, thread->process);
     find_code(thread->process, at.rip);

@@ -60,6 +60,7 @@ enum wait_kind {
     WAIT_LOOP,        /* a word that its loop reads */
     WAIT_VFORK,       /* its child's execve or end */
     WAIT_SIGNAL,
+    WAIT_NEWS, /* Its NIC, a machine's, has events or notifications. */
 };
 
 struct wait {
@@ -117,6 +118,7 @@ struct thread {
     int status;
     struct loop loop;
     struct empty_poll empty;
+    uint64_t seen_changes; /* of its NIC, when it last found nothing */
     uint64_t calls;
     uint64_t site_rip, site_rsp; /* of the last call at which it gave way or waited */
     unsigned at_site;            /* how often in a row */
@@ -177,6 +179,7 @@ struct box {
     bool draws_ties, draws_holds;
     struct numbers inodes, cookies, mounts;
     struct timer timer[BOX_TIMERS_MAX];
+    struct machine *machine; /* NULL: NICs are live ones. */
     uint16_t next_port;
     pid_t first; /* the first process */
     bool has_first_ended;

@@ -29,7 +29,7 @@ struct stepper {
     uint64_t *steps;
 };
 
-static bool fetch(const struct stepper *s, const registers *at, struct access *access)
+static bool fetch(const struct stepper *s, const registers *at, struct instruction_access *access)
 {
     uint8_t code[ACCESS_CODE_MAX];
     size_t bytes = sizeof(code);
@@ -60,7 +60,7 @@ static int compare(const registers *one, const registers *other)
 
 static enum step step(struct stepper *s)
 {
-    struct access access;
+    struct instruction_access access;
     if (!fetch(s, &s->at, &access) || access.is_call) {
         return STEP_IS_CALL;
     }
@@ -146,7 +146,7 @@ static bool keep_value(const struct stepper *s, const struct access_word *word, 
 /* Notes the words of the instruction of this step; false: a loop that waits may not have it. */
 static bool note_words(const struct stepper *s, int step, struct round *round, struct loop *loop)
 {
-    struct access access;
+    struct instruction_access access;
     if (!fetch(s, &round->state[step], &access) || !access.known) {
         return false;
     }

@@ -134,6 +134,7 @@ static void say_wait(struct text *text, const struct thread *thread)
     case WAIT_PROGRESS:
     case WAIT_VFORK:
     case WAIT_SIGNAL: say(text, "%s: waits\n", call); break;
+    case WAIT_NEWS: say(text, "waits for events of its NIC\n"); break;
     }
     if (thread->wait.deadline_ns != NEVER) {
         say(text, "      until %.9f s\n", (double)thread->wait.deadline_ns / 1e9);

@@ -2,7 +2,7 @@
  *
  * schedule - the thread with the least clock runs; what waits goes on when its reason is there.
  */
-#include "box/internal.h"
+#include "box/machine.h"
 
 enum {
     WAKE_NS = 1500,         /* from what wakes a thread until it runs */
@@ -43,6 +43,11 @@ static void judge(struct box *box, struct thread *thread)
     case WAIT_POLLS:
         if (is_new) {
             schedule_wake(box, thread, box->now_ns);
+        }
+        break;
+    case WAIT_NEWS:
+        if (is_new && machine_has_news(box, thread->process)) {
+            schedule_wake(box, thread, box->now_ns + WAKE_NS);
         }
         break;
     case WAIT_LOOP:

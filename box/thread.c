@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "box/internal.h"
+#include "box/machine.h"
 
 #define HOLD_STREAMS UINT64_C(0x9e3779b97f4a7c15)
 
@@ -75,6 +75,7 @@ static void process_ended(struct box *box, struct process *process, int status)
         box->result->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
     timers_forget(box, process->pid, true);
+    machine_leave(box, process);
     close(process->descriptor);
     process->descriptor = -1;
     for (int i = 0; i < box->threads; i++) {

@@ -39,6 +39,7 @@ static const char *reason(const struct thread *thread)
     switch (thread->wait.kind) {
     case WAIT_LOOP: return "waits for memory";
     case WAIT_POLLS: return "polls";
+    case WAIT_NEWS: return "waits for its NIC";
     case WAIT_SLEEP:
     case WAIT_FUTEX:
     case WAIT_DESCRIPTORS:

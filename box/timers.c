@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * timers - what a program asked to be told at a time: by a signal (alarm, setitimer, POSIX timers)
- * or by a descriptor (timerfd, which is an eventfd of ours).
+ * or by a descriptor (timerfd, which is an eventfd of ours). The machine's events are due beside
+ * them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "box/calls.h"
+#include "box/machine.h"
 
 uint64_t timers_next(const struct box *box)
 {
@@ -23,7 +25,8 @@ uint64_t timers_next(const struct box *box)
         const struct timer *timer = &box->timer[i];
         next = timer->kind != TIMER_NONE && timer->next_ns < next ? timer->next_ns : next;
     }
-    return next;
+    const uint64_t machine_ns = machine_next_ns(box);
+    return machine_ns < next ? machine_ns : next;
 }
 
 /* As the kernel says it: with the program's own word. */

@@ -14,6 +14,7 @@
 
 #include "box/await.h"
 #include "box/calls.h"
+#include "box/machine.h"
 
 enum turn_next {
     GO_ON,
@@ -61,8 +62,13 @@ static struct way draw_way(struct prng *from, unsigned most_log)
 static enum turn_next stray(struct box *box, struct thread *thread, struct way way)
 {
     int status;
-    const enum loop_verdict verdict = loop_step(
-        thread->id, way.steps, way.returns, thread->process->program, &status, &box->result->steps);
+    enum loop_verdict verdict = loop_step(thread->id, way.steps, way.returns,
+                                          thread->process->program, &status, &box->result->steps);
+    /* The machine finds no engine half changed. */
+    while (verdict == LOOP_WAITS && machine_is_inside(box, thread)) {
+        verdict = loop_step(thread->id, 1, INT32_MAX, thread->process->program, &status,
+                            &box->result->steps);
+    }
     if (verdict == LOOP_STOPPED) {
         thread->has_status = true;
         thread->status = status;
@@ -133,6 +139,7 @@ static void renew_grant(struct box *box, struct thread *thread)
 {
     thread->grant_ns = schedule_grant(box, thread);
     box->page->grant_ns = box->options.reference ? 0 : clock_grant(thread);
+    box->page->due_ns = thread->grant_ns;
 }
 
 static bool reads_clock(long number)

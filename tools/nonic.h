@@ -14,6 +14,8 @@
 int command_run(int argc, char **argv);
 /* The seed that `nonic run --odd` has without one; 0: it is drawn. */
 extern uint64_t run_seed;
+/* The folder of the library beside that of live NICs, with a slash; empty: that one. */
+extern const char *run_world;
 int command_info(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_bench(int argc, char **argv);

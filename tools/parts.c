@@ -18,7 +18,7 @@
  * meant to be, so that an installed tree can be moved. */
 bool find_part(const char *name, char *path, size_t bytes, char *error, size_t error_bytes)
 {
-    static const char *const places[] = {"",          "/verbs",  "/tools",
+    static const char *const places[] = {"",          "/verbs",  "/tools",       "/..",
                                          "/../verbs", "/../box", "/../lib/nonic"};
     char self[PATH_MAX];
     const ssize_t count = readlink("/proc/self/exe", self, sizeof(self) - 1);

@@ -59,6 +59,10 @@ static void print_help(void)
         "  --tick MICROSECONDS    how often to look at a thread that makes no calls, in time of "
         "the\n"
         "                         machine: the same run (default: 1000)\n"
+        "  --machine roce         the programs' NICs and their network are the laboratory's, which "
+        "give\n"
+        "                         each step its time (docs/replay.md)\n"
+        "  --set NAME=VALUE       change a parameter of the machine\n"
         "  --nic, --wire, --transport, --device, --paths, --capture, --fault, --strict, --check,\n"
         "  --odd, --stats         as for 'nonic run'\n"
         "  --help                 print this\n\n"
@@ -131,6 +135,8 @@ static bool take_option(struct repeat *repeat, int option, const char *value)
     case 'w': is_right = parse_without(repeat, value), valid = "jitter, hold, ties"; break;
     case 'H': is_right = parse_holds(repeat, value), valid = "names such as 2.0,2.7"; break;
     case 'k': repeat->shrinks = true; break;
+    case 'M': is_right = repeat_choose_machine(repeat, value), valid = "roce"; break;
+    case 'P': repeat_note_setting(repeat, value); break;
     case 'o': repeat->directory = value; break;
     case 'm': repeat->box.memory = true; break;
     case 'e': repeat->box.reference = true; break;
@@ -166,6 +172,7 @@ static int parse_options(int argc, char **argv, struct repeat *repeat)
         {"shrink", no_argument, NULL, 'k'},        {"output", required_argument, NULL, 'o'},
         {"memory", no_argument, NULL, 'm'},        {"every-call", no_argument, NULL, 'e'},
         {"tick", required_argument, NULL, 'T'},    {"help", no_argument, NULL, 'h'},
+        {"machine", required_argument, NULL, 'M'}, {"set", required_argument, NULL, 'P'},
         {"nic", required_argument, NULL, 1000},    {"wire", required_argument, NULL, 1000},
         {"device", required_argument, NULL, 1000}, {"transport", required_argument, NULL, 1000},
         {"paths", required_argument, NULL, 1000},  {"capture", required_argument, NULL, 1000},
@@ -187,6 +194,9 @@ static int parse_options(int argc, char **argv, struct repeat *repeat)
         } else if (!take_option(repeat, option, optarg)) {
             return EXIT_USAGE;
         }
+    }
+    if (!repeat_judge_machine(repeat)) {
+        return EXIT_USAGE;
     }
     if (optind == argc) {
         fprintf(stderr,

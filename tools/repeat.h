@@ -35,6 +35,9 @@ struct repeat {
     bool until_failure, shrinks;
     const char *fails_if;  /* an extended regular expression, or NULL */
     const char *directory; /* -o, or NULL */
+    const char *machine;   /* --machine, or NULL: NICs are live ones */
+    const char **settings; /* of the machine: --set */
+    int setting_count;
     int argc;
     char **argv;
 };
@@ -82,6 +85,14 @@ bool parse_number(const char *text, uint64_t *number);
 bool parse_range(const char *text, uint64_t *first, uint64_t *last);
 bool parse_without(struct repeat *repeat, const char *words);
 bool parse_holds(struct repeat *repeat, const char *text);
+
+/* The machine of --machine (repeat_machine.c); false: there is none of this name. */
+bool repeat_choose_machine(struct repeat *repeat, const char *name);
+/* A word of --set, which stays the caller's; it is judged later. */
+void repeat_note_setting(struct repeat *repeat, const char *setting);
+/* All options are known: the machine is as its settings say. False: standard error says what is
+ * wrong. */
+bool repeat_judge_machine(struct repeat *repeat);
 
 int command_replay(int argc, char **argv);
 

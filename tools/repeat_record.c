@@ -59,6 +59,11 @@ bool record_write(const struct repeat *repeat, const char *directory, uint64_t s
         json_object_set_new(run, "holds", numbers(box->holds, box->hold_count));
     }
     json_object_set_new(run, "until_ns", number(box->until_ns));
+    if (repeat->machine != NULL) {
+        json_object_set_new(run, "machine", json_string(repeat->machine));
+        json_object_set_new(run, "settings",
+                            texts((char **)(uintptr_t)repeat->settings, repeat->setting_count));
+    }
     json_object_set_new(run, "no_ties", json_boolean(box->no_ties));
     json_object_set_new(run, "memory", json_boolean(box->memory));
     json_object_set_new(run, "end", json_string(ends[result->end]));
@@ -135,7 +140,16 @@ bool record_read(const char *directory, struct repeat *repeat, uint64_t *digest)
                                        .no_ties = json_is_true(json_object_get(run, "no_ties")),
                                        .memory = json_is_true(json_object_get(run, "memory"))};
     repeat->box.holds = numbers_of(json_object_get(run, "holds"), &repeat->box.hold_count);
+    const char *machine = json_string_value(json_object_get(run, "machine"));
+    char **settings = texts_of(json_object_get(run, "settings"), &count);
+    for (int i = 0; i < count; i++) {
+        repeat_note_setting(repeat, settings[i]);
+    }
+    const bool is_known = machine == NULL || repeat_choose_machine(repeat, machine);
+    if (!is_known) {
+        fprintf(stderr, "nonic: there is no machine '%s' here\n", machine);
+    }
     repeat_tell_other_code(json_object_get(run, "code"));
     json_decref(run);
-    return true;
+    return is_known && repeat_judge_machine(repeat);
 }

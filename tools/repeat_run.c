@@ -65,6 +65,7 @@ static int start(void *context)
     put_before("LSAN_OPTIONS", "detect_leaks=0");
     optind = 0;
     run_seed = inside->options.seed + 1;
+    run_world = inside->options.machine == NULL ? "" : "virtual/";
     return command_run(inside->repeat->argc, inside->repeat->argv);
 }
 

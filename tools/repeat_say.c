@@ -143,6 +143,14 @@ void repeat_say_command(const struct repeat *repeat, uint64_t seed, char *into, 
     if (repeat->box.until_ns != 0) {
         say_until(repeat->box.until_ns, into, bytes);
     }
+    if (repeat->machine != NULL) {
+        say_word(into, bytes, "--machine");
+        say_word(into, bytes, repeat->machine);
+    }
+    for (int i = 0; i < repeat->setting_count; i++) {
+        say_word(into, bytes, "--set");
+        say_word(into, bytes, repeat->settings[i]);
+    }
     for (int i = 1; i < repeat->argc; i++) {
         say_word(into, bytes, repeat->argv[i]);
     }

@@ -158,9 +158,13 @@ bool preload_part(const char *name)
     return true;
 }
 
+const char *run_world = "";
+
 bool preload_library(void)
 {
-    if (!preload_part(LIBRARY) || (live_personality() == LIVE_EFA && !preload_part(LIBRARY_EFA))) {
+    char library[64];
+    snprintf(library, sizeof(library), "%s" LIBRARY, run_world);
+    if (!preload_part(library) || (live_personality() == LIVE_EFA && !preload_part(LIBRARY_EFA))) {
         return false;
     }
     /* gcc's AddressSanitizer refuses to start if its runtime is not the first library of all. The

@@ -334,7 +334,7 @@ static uint32_t destroy_core(struct live *live, struct qp *core)
 {
     /* The last acknowledgement may still wait for something to travel with. */
     live_flush(live);
-    live_withdraw_qp(live, core);
+    live_end_qp(live, core);
     const struct nic_av av = *qp_av(core);
     /* Some devices keep them, some take them out; none shows them late. */
     const bool forgets = live_is_strict(live) || is_odd(ODD_LATE);

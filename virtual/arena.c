@@ -15,8 +15,8 @@ struct arena_block {
 };
 _Static_assert(sizeof(struct arena_block) == ARENA_LINE, "a block begins with a line");
 
-/* The least class whose blocks have that many lines or more, and how many they have: 1, 2, 3, 4, 5,
- * 6, 7, 8, 10, 12, 14, 16, 20 and so on. */
+/* The least class whose blocks have at least `lines` lines, and the lines that they have: 1, 2, 3,
+ * 4, 5, 6, 7, 8, 10, 12, 14, 16, 20 and so on. */
 static uint32_t class_of(uint64_t lines, uint64_t *granted)
 {
     if (lines <= 4) {

@@ -32,7 +32,8 @@ struct arena {
 /* Begins an arena in zeroed memory of `bytes`, whose head is filled in. */
 struct arena *arena_begin(void *memory, uint64_t bytes);
 
-/* Zeroed, aligned to a line. NULL: no room. What was given back last is taken first. */
+/* Zeroed, aligned to a line. NULL: no room. A block that was given back is taken again, the newest
+ * first. */
 void *arena_take(struct arena *arena, size_t bytes);
 /* NULL: nothing is done. */
 void arena_give(struct arena *arena, void *memory);

@@ -144,7 +144,7 @@ static void leave(struct live *live)
     }
 }
 
-/* What the NIC has to send, it sends while the kernel closes the device. */
+/* The NIC sends what it has to send while the kernel closes the device. */
 void live_leave(struct live *live)
 {
     if (live->is_started && live->owner.on_leaving != NULL) {

@@ -23,11 +23,13 @@ static struct gid gid_of(uint32_t number)
     return gid;
 }
 
-bool world_find(const struct gid *gid, uint32_t *number)
+void *world_find(const struct gid *gid)
 {
-    *number = load_be16(gid->bytes + 14) - 1u;
-    const struct gid expected = gid_of(*number);
-    return *number < world_page()->opened && gid_equal(gid, &expected);
+    const uint32_t number = load_be16(gid->bytes + 14) - 1u;
+    const struct gid expected = gid_of(number);
+    return number < BOX_ARENAS_MAX && gid_equal(gid, &expected)
+               ? (void *)(uintptr_t)world_page()->links[number]
+               : NULL;
 }
 
 enum live_personality live_personality(void)
@@ -110,5 +112,5 @@ bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid)
 {
     (void)live;
     *gid = gid_of(lid - 1u);
-    return lid != 0 && lid <= world_page()->opened;
+    return world_find(gid) != NULL;
 }

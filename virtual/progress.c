@@ -55,6 +55,7 @@ void live_flush(struct live *live)
     if (live->is_inherited) {
         return;
     }
+    world_charge(COST_FLUSH);
     (void)world_ask_unlocked(live, BOX_ASK_POKE, NULL);
     tell(live);
 }
@@ -74,7 +75,7 @@ void live_progress(struct live *live, bool armed)
 static void spend(struct live *live, uint64_t cost_ns)
 {
     world_charge(cost_ns);
-    if (world_page()->clock_ns >= world_page()->grant_ns && !live->is_inherited) {
+    if (world_page()->clock_ns >= world_page()->due_ns && !live->is_inherited) {
         (void)world_ask_unlocked(live, BOX_ASK_TURN, NULL);
     }
 }
@@ -122,6 +123,14 @@ void live_withdraw_qp(struct live *live, const struct qp *qp)
 {
     (void)live;
     (void)qp;
+}
+
+void live_end_qp(struct live *live, const struct qp *qp)
+{
+    if (!live->is_inherited) {
+        world_charge(COST_OBJECT);
+        (void)world_ask_unlocked(live, BOX_ASK_FORGET, qp);
+    }
 }
 
 bool live_settled(struct live *live)

@@ -31,13 +31,13 @@ struct live {
     struct live_owner owner;
 };
 
-/* What the processor does for a call costs this time, in nanoseconds. Our choice, but see
- * docs/decisions/0069. */
+/* The time of the processor for a call, in nanoseconds: our choice (docs/decisions/0069). */
 enum {
     COST_POST = 60,
     COST_POLL_EMPTY = 20,
     COST_POLL_FOUND = 45,
     COST_ARM = 60,
+    COST_FLUSH = 1000,  /* a command to the NIC that waits for what it does just now */
     COST_OBJECT = 8000, /* a command to the NIC: a queue pair changes, goes */
     COST_REGION = 5000, /* memory is registered */
     COST_PAGE = 90,     /* likewise, for each 4 KB of it */
@@ -63,8 +63,8 @@ void world_tell(struct live *live);
 /* The thread that waits for them: `live`. */
 void *world_listen(void *live);
 
-/* port.c: the NIC that has this GID; false: none ever had. */
-bool world_find(const struct gid *gid, uint32_t *number);
+/* port.c: what leads to the NIC with this GID (nic_av.link). NULL: no NIC ever had it. */
+void *world_find(const struct gid *gid);
 
 /* memory.c: the arena from which objects come from now on. */
 void world_use_arena(struct arena *arena);

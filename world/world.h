@@ -46,9 +46,9 @@ enum live_personality {
  * it names none that exists: then no NIC can be claimed. */
 enum live_personality live_personality(void);
 
-/* -- What a world is like -----------------------------------------------------------------------*/
+/* -- Differences between worlds -----------------------------------------------------------------*/
 
-/* What one of the worlds does not have. */
+/* One of the worlds does not have these. */
 enum live_offer {
     LIVE_OFFER_MANAGER,    /* The connection manager: world/manager.h. */
     LIVE_OFFER_XRC,        /* XRC's domains. */
@@ -236,6 +236,8 @@ void live_publish_region(struct live *live, const struct region *region);
 void live_withdraw_region(struct live *live, const struct region *region);
 void live_publish_qp(struct live *live, const struct qp *qp);
 void live_withdraw_qp(struct live *live, const struct qp *qp);
+/* (locked) The same, and it is about to be destroyed. */
+void live_end_qp(struct live *live, const struct qp *qp);
 /* (locked) No local peer reaches any more through what was withdrawn so far: nearly always so at
  * once. False: live_settle waits for it. */
 MUST_USE bool live_settled(struct live *live);

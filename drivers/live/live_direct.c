@@ -51,6 +51,11 @@ void live_withdraw_qp(struct live *live, const struct qp *qp)
     }
 }
 
+void live_end_qp(struct live *live, const struct qp *qp)
+{
+    live_withdraw_qp(live, qp);
+}
+
 bool live_settled(struct live *live)
 {
     INVARIANTS(live_check_locked(live));

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * call_nic - what programs' processes ask for their NICs, which are a machine's (base/box_ask.h).
+ */
+#include <errno.h>
+
+#include "base/box_ask.h"
+#include "box/calls.h"
+#include "box/machine.h"
+
+enum {
+    NAP_NS = 2000, /* as turn.c's: another thread may store without a call what a poller looks at */
+    NAP_NS_MAX = 1000000,
+};
+
+static enum call_next answer(struct thread *thread, int64_t result)
+{
+    turn_answer(thread, result);
+    return CALL_ANSWERED;
+}
+
+/* Others can see that it was made. */
+static void note_deed(struct box *box, struct thread *thread)
+{
+    barren_over(box, thread);
+    box->progress++;
+    box->deeds++;
+}
+
+/* The call is over, but the thread goes on when its wait is. */
+static enum call_next sleep_in(struct box *box, struct thread *thread, struct wait wait)
+{
+    turn_answer(thread, 0);
+    turn_called(box, thread, 0);
+    thread->wait = wait;
+    return CALL_WAITS;
+}
+
+/* A completion queue was empty. A program that looks again and again, and reads no clock between,
+ * sleeps until something happens: a poll may take long. */
+static enum call_next park(struct box *box, struct thread *thread, struct seat *seat)
+{
+    const struct empty_poll now = {.clock_reads = box->page->clock_reads, .calls = thread->calls};
+    const bool is_again =
+        now.clock_reads == thread->empty.clock_reads && now.calls == thread->empty.calls + 1;
+    thread->empty = now;
+    barren_found_nothing(thread);
+    if (machine_has_changed(seat, thread) || !is_again) {
+        thread->nap_ns = NAP_NS;
+        return answer(thread, 0);
+    }
+    const uint64_t deadline_ns = box->page->clock_ns + thread->nap_ns;
+    thread->nap_ns = thread->nap_ns < NAP_NS_MAX ? thread->nap_ns * 2 : NAP_NS_MAX;
+    return sleep_in(box, thread, (struct wait){.kind = WAIT_POLLS, .deadline_ns = deadline_ns});
+}
+
+static enum call_next news(struct box *box, struct thread *thread)
+{
+    return machine_has_news(box, thread->process)
+               ? answer(thread, 0)
+               : sleep_in(box, thread, (struct wait){.kind = WAIT_NEWS, .deadline_ns = NEVER});
+}
+
+static enum call_next serve(struct box *box, struct thread *thread, struct seat *seat)
+{
+    const uint64_t about = thread->call.argument[2];
+    switch ((enum box_ask)thread->call.argument[0]) {
+    case BOX_ASK_ATTACH:
+        note_deed(box, thread);
+        return answer(thread, machine_attach(box, seat, about));
+    case BOX_ASK_CLOSE:
+        note_deed(box, thread);
+        machine_detach(box, seat);
+        return answer(thread, 0);
+    case BOX_ASK_DOORBELL:
+        note_deed(box, thread);
+        return answer(thread, about != 0 && machine_ring(seat, about) ? 0 : -EFAULT);
+    case BOX_ASK_POKE: return answer(thread, machine_ring(seat, 0) ? 0 : -EFAULT);
+    case BOX_ASK_FORGET: return answer(thread, machine_forget(seat, about) ? 0 : -EFAULT);
+    case BOX_ASK_POLL: return park(box, thread, seat);
+    case BOX_ASK_NEWS: return news(box, thread);
+    case BOX_ASK_TURN: return answer(thread, 0);
+    case BOX_ASK_OPEN: break;
+    }
+    return answer(thread, -EINVAL);
+}
+
+ENTER(enter_ask)
+{
+    if (box->machine == NULL) {
+        return answer(thread, -ENOSYS);
+    }
+    machine_catch_up(box);
+    if (thread->call.argument[0] == BOX_ASK_OPEN) {
+        note_deed(box, thread);
+        return answer(thread, machine_make(box, thread->process));
+    }
+    struct seat *seat = machine_seat(box, thread->process, thread->call.argument[1]);
+    return seat == NULL ? answer(thread, -EBADF) : serve(box, thread, seat);
+}

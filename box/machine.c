@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "box/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/box_ask.h"
+#include "lab/roce/roce.h"
+
+/* A NIC of a program. */
+struct seat {
+    struct box *box;
+    struct process *process;
+    uint32_t number;
+    struct box_arena *arena;        /* NULL: it is closed. */
+    struct roce_function *function; /* NULL: it is not attached. */
+    struct nic *engine;
+    uint64_t changes; /* of what the program can see */
+};
+
+struct machine {
+    struct sim sim;
+    struct roce *roce;
+    struct seat seat[BOX_ARENAS_MAX];
+    uint32_t seats; /* that ever were */
+};
+
+/* -- Time ---------------------------------------------------------------------------------------*/
+
+/* Engines count as CLOCK_MONOTONIC does, because completions have times of that clock. */
+static uint64_t ps_of(uint64_t ns)
+{
+    return (BOX_MONOTONIC_NS + ns) * SIM_NS;
+}
+
+static uint64_t ns_of(uint64_t ps)
+{
+    return (ps + SIM_NS - 1) / SIM_NS - BOX_MONOTONIC_NS;
+}
+
+uint64_t machine_next_ns(const struct box *box)
+{
+    const uint64_t ps = box->machine == NULL ? UINT64_MAX : sim_next_ps(&box->machine->sim);
+    return ps == UINT64_MAX ? NEVER : ns_of(ps);
+}
+
+void machine_reach(struct box *box, uint64_t at_ns)
+{
+    if (box->machine != NULL && ps_of(at_ns) > box->machine->sim.now_ps) {
+        sim_run_until(&box->machine->sim, ps_of(at_ns));
+    }
+}
+
+void machine_catch_up(struct box *box)
+{
+    const uint64_t now_ns = ns_of(box->machine->sim.now_ps);
+    box->page->clock_ns = box->page->clock_ns < now_ns ? now_ns : box->page->clock_ns;
+    machine_reach(box, box->page->clock_ns);
+}
+
+/* -- Opening ------------------------------------------------------------------------------------*/
+
+bool machine_open(struct box *box)
+{
+    struct box_result *result = box->result;
+    if (box->options.machine == NULL) {
+        return true;
+    }
+    struct machine *machine = calloc(1, sizeof(*machine));
+    CHECK(machine != NULL);
+    sim_init(&machine->sim, box->options.seed);
+    sim_run_until(&machine->sim, ps_of(0));
+    machine->roce =
+        roce_open(&machine->sim, box->options.machine, result->error, sizeof(result->error));
+    if (machine->roce == NULL) {
+        free(machine);
+        return false;
+    }
+    box->machine = machine;
+    box->page->machine = 1;
+    return true;
+}
+
+void machine_close(struct box *box)
+{
+    struct machine *machine = box->machine;
+    if (machine == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < machine->seats; i++) {
+        machine_detach(box, &machine->seat[i]);
+    }
+    box->page->digest = page_mixed(box->page->digest, machine->sim.digest);
+    roce_close(machine->roce);
+    free(machine);
+    box->machine = NULL;
+}
+
+/* -- NICs ---------------------------------------------------------------------------------------*/
+
+static void arena_path(char *into, size_t bytes, uint32_t number)
+{
+    snprintf(into, bytes, BOX_ARENA_PATH, (unsigned)number);
+}
+
+/* A file of holes, which the process opens and maps, too. */
+static struct box_arena *make_arena(uint32_t number)
+{
+    char path[64];
+    arena_path(path, sizeof(path), number);
+    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) {
+        return NULL;
+    }
+    void *arena = ftruncate(file, (off_t)BOX_ARENA_BYTES) != 0
+                      ? MAP_FAILED
+                      : mmap((void *)(uintptr_t)BOX_ARENA_ADDRESS(number), BOX_ARENA_BYTES,
+                             PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE, file, 0);
+    const int reason = errno;
+    close(file);
+    if (arena == MAP_FAILED) {
+        unlink(path);
+        errno = reason;
+        return NULL;
+    }
+    return arena;
+}
+
+int64_t machine_make(struct box *box, struct process *process)
+{
+    struct machine *machine = box->machine;
+    const uint32_t number = machine->seats;
+    if (number == BOX_ARENAS_MAX) {
+        return -EMFILE;
+    }
+    struct box_arena *arena = make_arena(number);
+    if (arena == NULL) {
+        return -(int64_t)errno;
+    }
+    entropy_fill(box, &arena->seed, sizeof(arena->seed));
+    machine->seat[number] =
+        (struct seat){.box = box, .process = process, .number = number, .arena = arena};
+    machine->seats++;
+    return number;
+}
+
+struct seat *machine_seat(const struct box *box, const struct process *process, uint64_t number)
+{
+    struct machine *machine = box->machine;
+    if (machine == NULL || number >= machine->seats) {
+        return NULL;
+    }
+    struct seat *seat = &machine->seat[number];
+    return seat->process == process && seat->arena != NULL ? seat : NULL;
+}
+
+static bool is_in_arena(const struct seat *seat, uint64_t address, size_t bytes)
+{
+    const uint64_t from = (uintptr_t)seat->arena;
+    return address >= from && bytes <= BOX_ARENA_BYTES && address - from <= BOX_ARENA_BYTES - bytes;
+}
+
+/* The first thread of a process may be gone before the others. */
+static pid_t thread_of(const struct seat *seat)
+{
+    for (int i = 0; i < seat->box->threads; i++) {
+        const struct thread *thread = seat->box->thread[i];
+        if (thread->process == seat->process && thread->state != THREAD_GONE) {
+            return thread->id;
+        }
+    }
+    return seat->process->pid;
+}
+
+static bool read_memory(void *context, uint64_t address, void *into, size_t bytes)
+{
+    const struct seat *seat = context;
+    if (is_in_arena(seat, address, bytes)) {
+        memcpy(into, (const void *)(uintptr_t)address, bytes);
+        return true;
+    }
+    return bytes == 0 || tracee_read(thread_of(seat), address, into, bytes);
+}
+
+static bool write_memory(void *context, uint64_t address, const void *from, size_t bytes)
+{
+    const struct seat *seat = context;
+    if (is_in_arena(seat, address, bytes)) {
+        return false; /* Only the program's own wish could have named it: it holds engines. */
+    }
+    return bytes == 0 || tracee_write(thread_of(seat), address, from, bytes);
+}
+
+static void on_change(void *context)
+{
+    struct seat *seat = context;
+    seat->changes++;
+    seat->box->progress++;
+    seat->box->deeds++;
+}
+
+/* Each NIC is a node of its own, as long as there are nodes. */
+int64_t machine_attach(struct box *box, struct seat *seat, uint64_t engine)
+{
+    struct roce *roce = box->machine->roce;
+    const struct roce_host host = {
+        .context = seat, .read = read_memory, .write = write_memory, .on_change = on_change};
+    if (seat->function != NULL || engine % 64 != 0 || !is_in_arena(seat, engine, 64)) {
+        return -EINVAL;
+    }
+    seat->engine = (struct nic *)(uintptr_t)engine;
+    seat->function = roce_attach(roce, seat->number % roce_nodes(roce), seat->engine, &host);
+    if (seat->function == NULL) {
+        return -EMFILE;
+    }
+    box->page->links[seat->number] = roce_number(seat->function) + 1;
+    return 0;
+}
+
+/* A thread that waits for its news gets none any more. */
+static void end_waits(struct box *box, const struct process *process)
+{
+    for (int i = 0; i < box->threads; i++) {
+        struct thread *thread = box->thread[i];
+        if (thread->process == process && thread->state == THREAD_WAITS &&
+            thread->wait.kind == WAIT_NEWS) {
+            schedule_finish(box, thread, box->now_ns, -EBADF);
+        }
+    }
+}
+
+void machine_detach(struct box *box, struct seat *seat)
+{
+    char path[64];
+    if (seat->arena == NULL) {
+        return;
+    }
+    if (seat->function != NULL) {
+        roce_detach(seat->function);
+    }
+    end_waits(box, seat->process);
+    arena_path(path, sizeof(path), seat->number);
+    unlink(path);
+    munmap(seat->arena, BOX_ARENA_BYTES);
+    seat->arena = NULL;
+    seat->function = NULL;
+    seat->engine = NULL;
+}
+
+void machine_leave(struct box *box, const struct process *process)
+{
+    for (uint32_t i = 0; box->machine != NULL && i < box->machine->seats; i++) {
+        if (box->machine->seat[i].process == process) {
+            machine_detach(box, &box->machine->seat[i]);
+        }
+    }
+}
+
+/* -- A program's wishes -------------------------------------------------------------------------*/
+
+static struct qp *qp_at(const struct seat *seat, uint64_t qp)
+{
+    return seat->function != NULL && qp % 64 == 0 && is_in_arena(seat, qp, 64)
+               ? (struct qp *)(uintptr_t)qp
+               : NULL;
+}
+
+bool machine_ring(struct seat *seat, uint64_t address)
+{
+    struct qp *qp = qp_at(seat, address);
+    if (seat->function == NULL || (address != 0 && qp == NULL)) {
+        return false;
+    }
+    if (qp == NULL) {
+        roce_poke(seat->function);
+    } else {
+        roce_doorbell(seat->function, qp);
+    }
+    return true;
+}
+
+bool machine_forget(struct seat *seat, uint64_t address)
+{
+    const struct qp *qp = qp_at(seat, address);
+    if (qp != NULL) {
+        roce_forget(seat->function, qp);
+    }
+    return qp != NULL;
+}
+
+bool machine_has_changed(struct seat *seat, struct thread *thread)
+{
+    const bool has = thread->seen_changes != seat->changes;
+    thread->seen_changes = seat->changes;
+    return has;
+}
+
+bool machine_has_news(const struct box *box, const struct process *process)
+{
+    const struct machine *machine = box->machine;
+    for (uint32_t i = 0; machine != NULL && i < machine->seats; i++) {
+        const struct seat *seat = &machine->seat[i];
+        if (seat->process == process && seat->engine != NULL && nic_has_news(seat->engine)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool machine_is_inside(const struct box *box, const struct thread *thread)
+{
+    const struct machine *machine = box->machine;
+    for (uint32_t i = 0; machine != NULL && i < machine->seats; i++) {
+        const struct seat *seat = &machine->seat[i];
+        if (seat->process == thread->process && seat->arena != NULL &&
+            seat->arena->inside == thread->id) {
+            return true;
+        }
+    }
+    return false;
+}
