@@ -15,7 +15,7 @@
 
 struct seat;
 
-/* Of a run that has a machine. False: box->result->error says why not. */
+/* If the run has a machine. False: box->result->error says why it cannot be made. */
 bool machine_open(struct box *box);
 /* The digest learns of all that happened. */
 void machine_close(struct box *box);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/box_ask.h"
 #include "box/calls.h"
 
 enum {
@@ -122,7 +123,10 @@ static void say_wait(struct text *text, const struct thread *thread)
         say_place(text, thread->process->pid, argument[0]);
         say(text, "\n");
         break;
-    case WAIT_POLLS: say(text, "%s again and again: there is never anything\n", call); break;
+    case WAIT_POLLS:
+        say(text, "%s again and again: there is never anything\n",
+            thread->row->number == BOX_ASK ? "polls a completion queue" : call);
+        break;
     case WAIT_DESCRIPTORS:
         if (thread->row->flags & CALL_RESTARTS) {
             say(text, "%s: waits for descriptor %d\n", call, (int)argument[0]);

@@ -7,10 +7,10 @@
 
 /* The line in front of a block. */
 struct arena_block {
-    uint64_t lines; /* Of the block, this line left out. */
+    uint64_t lines; /* The block's, this one left out. */
     uint32_t size_class;
     uint32_t taken;
-    struct arena_block *next; /* Of its size, given back. */
+    struct arena_block *next; /* The next one of its size that was given back. */
     uint8_t rest[ARENA_LINE - 24];
 };
 _Static_assert(sizeof(struct arena_block) == ARENA_LINE, "a block begins with a line");

@@ -24,7 +24,7 @@ struct arena_block;
 
 struct arena {
     struct box_arena head;
-    uint64_t bytes; /* Of all of it. */
+    uint64_t bytes; /* Its head included. */
     uint64_t used;  /* Those before have been handed out, or are the arena's own. */
     struct arena_block *free[ARENA_CLASSES];
 };

@@ -83,7 +83,7 @@ static void test_places_are_the_same_each_time(void **state)
     assert_int_not_equal(run(7, 3000), run(8, 3000));
 }
 
-/* Of each size up to some lines: twice as many blocks as fit would, if none was taken again. */
+/* Two blocks of each size up to some lines. */
 static void test_what_is_given_back_is_taken_again(void **state)
 {
     (void)state;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "virtual/world.h"
+#include "world/account.h"
 
 static const struct nic_limits limits = {
     .qps = 1u << 14,
@@ -75,7 +76,8 @@ static bool make_nic(struct live *live, char *error, size_t error_bytes)
                   &(struct box_nic){.process = getpid(),
                                     .counters = COUNTER_COUNT,
                                     .address = (uintptr_t)nic_counters(live->nic)->values,
-                                    .nic = (uintptr_t)live});
+                                    .account = (uintptr_t)account_of_nic,
+                                    .nic = (uintptr_t)live->nic});
     return true;
 }
 
@@ -138,7 +140,7 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
 static void leave(struct live *live)
 {
     if (live->nic != NULL && !live->is_inherited) {
-        page_forget_nic(getauxval(AT_SYSINFO_EHDR), getpid(), live);
+        page_forget_nic(getauxval(AT_SYSINFO_EHDR), getpid(), live->nic);
         world_charge(COST_LEAVE);
         (void)world_ask(BOX_ASK_CLOSE, live->number, NULL);
     }

@@ -94,15 +94,18 @@ void live_will_block(struct live *live)
 
 /* -- Objects that local peers may reach by themselves: none does --------------------------------*/
 
-static uint64_t pages_of(const struct region *region)
+/* Pages of 4 KB that the kernel pins; it pins none of a window, or of an on-demand region. */
+static uint64_t pinned_pages(const struct region *region)
 {
-    return region->bytes / 4096 + 1;
+    const bool pins = region->kind == REGION_MEMORY && !(region->access & ACCESS_ON_DEMAND) &&
+                      !region->whole_space && !region->null;
+    return pins ? region->bytes / 4096 + 1 : 0;
 }
 
 void live_publish_region(struct live *live, const struct region *region)
 {
     (void)live;
-    world_charge(COST_REGION + (region->kind == REGION_MEMORY ? COST_PAGE * pages_of(region) : 0));
+    world_charge(COST_REGION + COST_PAGE * pinned_pages(region));
 }
 
 void live_withdraw_region(struct live *live, const struct region *region)

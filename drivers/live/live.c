@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/box_page.h"
-#include "drivers/live/live_account.h"
 #include "drivers/live/live_cm.h"
 #include "drivers/live/live_explain.h"
 #include "drivers/live/live_internal.h"
@@ -33,6 +32,7 @@
 #include "drivers/system/sandbox.h"
 #include "drivers/system/system.h"
 #include "transport/srd/sender.h"
+#include "world/account.h"
 
 /* The time that the end of a program waits for our thread, which others may hold up. */
 #define LEAVE_NS      2000000000u
@@ -204,8 +204,8 @@ static bool make_nic(struct live *live, char *error, size_t error_bytes)
                   &(struct box_nic){.process = getpid(),
                                     .counters = COUNTER_COUNT,
                                     .address = (uintptr_t)nic_counters(live->nic)->values,
-                                    .account = (uintptr_t)live_account,
-                                    .nic = (uintptr_t)live});
+                                    .account = (uintptr_t)account_of_nic,
+                                    .nic = (uintptr_t)live->nic});
     return true;
 }
 
@@ -451,7 +451,7 @@ void live_close(struct live *live)
     address_release(&live->addresses);
     unwatch(live);
     if (live->nic_memory != NULL) {
-        page_forget_nic(getauxval(AT_SYSINFO_EHDR), getpid(), live);
+        page_forget_nic(getauxval(AT_SYSINFO_EHDR), getpid(), live->nic);
         munmap(live->nic_memory, live->nic_memory_bytes);
     }
     lock_destroy(&live->lock);
