@@ -118,7 +118,8 @@ struct thread {
     int status;
     struct loop loop;
     struct empty_poll empty;
-    uint64_t seen_changes; /* of its NIC, when it last found nothing */
+    uint64_t seen_changes;   /* of its NIC, when it last found nothing */
+    uint64_t polls_since_ns; /* when it began to find nothing */
     uint64_t calls;
     uint64_t site_rip, site_rsp; /* of the last call at which it gave way or waited */
     unsigned at_site;            /* how often in a row */

@@ -50,7 +50,7 @@ uint64_t machine_next_ns(const struct box *box)
 
 void machine_reach(struct box *box, uint64_t at_ns)
 {
-    if (box->machine != NULL && ps_of(at_ns) > box->machine->sim.now_ps) {
+    if (box->machine != NULL && ps_of(at_ns) >= box->machine->sim.now_ps) {
         sim_run_until(&box->machine->sim, ps_of(at_ns));
     }
 }

@@ -27,10 +27,21 @@ void live_lock(struct live *live)
     live->arena->head.inside = this_thread();
 }
 
-void live_unlock(struct live *live)
+static void release(struct live *live)
 {
     live->arena->head.inside = 0;
     pthread_mutex_unlock(&live->mutex);
+}
+
+/* Each verb ends here: others go first if they are due, so that a program which calls nothing but
+ * verbs does not keep them waiting. */
+void live_unlock(struct live *live)
+{
+    release(live);
+    world_charge(COST_VERB);
+    if (UNLIKELY(world_page()->clock_ns >= world_page()->due_ns) && !live->is_inherited) {
+        (void)world_ask(BOX_ASK_TURN, live->number, NULL);
+    }
 }
 
 bool live_lock_unless_held(struct live *live)
@@ -61,7 +72,7 @@ int64_t world_ask(enum box_ask what, uint32_t number, const void *about)
 
 int64_t world_ask_unlocked(struct live *live, enum box_ask what, const void *about)
 {
-    live_unlock(live);
+    release(live);
     const int64_t result = world_ask(what, live->number, about);
     live_lock(live);
     return result;

@@ -71,24 +71,16 @@ void live_progress(struct live *live, bool armed)
     tell(live);
 }
 
-/* It needs no call unless others are due. */
-static void spend(struct live *live, uint64_t cost_ns)
-{
-    world_charge(cost_ns);
-    if (world_page()->clock_ns >= world_page()->due_ns && !live->is_inherited) {
-        (void)world_ask_unlocked(live, BOX_ASK_TURN, NULL);
-    }
-}
-
 void live_reaped(struct live *live, bool armed)
 {
+    (void)live;
     (void)armed;
-    spend(live, COST_POLL_FOUND);
+    world_charge(COST_POLL_FOUND);
 }
 
 void live_will_block(struct live *live)
 {
-    spend(live, COST_ARM);
+    world_charge(COST_ARM);
     tell(live);
 }
 

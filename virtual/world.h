@@ -33,6 +33,7 @@ struct live {
 
 /* The time of the processor for a call, in nanoseconds: our choice (docs/decisions/0069). */
 enum {
+    COST_VERB = 20, /* any of them, beside what follows */
     COST_POST = 60,
     COST_POLL_EMPTY = 20,
     COST_POLL_FOUND = 45,

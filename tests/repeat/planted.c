@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * planted - a verbs program of two threads, a sender and a receiver, with one mistake of five:
+ * planted - a verbs program of two threads, a sender and a receiver, with one mistake of six:
  *
  *     planted wakeup    The receiver asks for an event after it polled, and does not poll again.
  *     planted credits   Each waits for the other's first word, by reading its memory.
@@ -8,6 +8,8 @@
  *     planted queue     The sender posts on, and never polls for completions.
  *     planted late      The receiver posts its receives when the sender sends, which does not
  *                       wait for that (rnr_retry is 0).
+ *     planted reuse     The sender fills its buffer again before the NIC has read it. nonic's live
+ *                       NIC reads it when it is posted.
  *
  * With a second word, the program is right. It exits with 0 if all went well, and with 1 and a line
  * if not; some mistakes make it hang.
@@ -107,11 +109,16 @@ static int post_send(struct end *end, int signaled)
     return ibv_post_send(end->qp, &wr, &bad);
 }
 
-static void post_receive(struct end *end)
+static void post_receive_at(struct end *end, unsigned at)
 {
-    struct ibv_sge sge = {(uintptr_t)end->memory + 2048, BYTES, end->mr->lkey};
+    struct ibv_sge sge = {(uintptr_t)end->memory + at, BYTES, end->mr->lkey};
     struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
     need(!ibv_post_recv(end->qp, &wr, &bad), "a receive");
+}
+
+static void post_receive(struct end *end)
+{
+    post_receive_at(end, 2048);
 }
 
 static void write_word(struct end *end, const struct end *peer, int at)
@@ -287,11 +294,34 @@ static void late(void)
     }
 }
 
+static void reuse(void)
+{
+    for (unsigned i = 0; i < QUEUE; i++) {
+        post_receive_at(&ends[1], 2048 + i * BYTES);
+    }
+    for (int i = 0; i < QUEUE; i++) {
+        memset((void *)(uintptr_t)ends[0].memory, i + 1, BYTES);
+        need(!post_send(&ends[0], 1), "a send");
+        if (is_right) {
+            reap(&ends[0]);
+        }
+    }
+    for (int i = 0; i < QUEUE; i++) {
+        reap(&ends[1]);
+        for (int byte = 0; byte < BYTES; byte++) {
+            if (ends[1].memory[2048 + i * BYTES + byte] != i + 1) {
+                printf("failed: message %d has bytes of a later one\n", i);
+                exit(1);
+            }
+        }
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
-} kinds[] = {
-    {"wakeup", wakeup}, {"credits", credits}, {"count", count}, {"queue", queue}, {"late", late}};
+} kinds[] = {{"wakeup", wakeup}, {"credits", credits}, {"count", count},
+             {"queue", queue},   {"late", late},       {"reuse", reuse}};
 
 int main(int argc, char **argv)
 {
@@ -313,6 +343,6 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    puts("usage: planted wakeup|credits|count|queue|late [right]");
+    puts("usage: planted wakeup|credits|count|queue|late|reuse [right]");
     return 2;
 }
