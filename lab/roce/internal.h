@@ -68,7 +68,7 @@ struct roce_flight {
     uint32_t from, to;                  /* Functions. */
     uint32_t entropy;
     uint32_t wanted; /* A request: it waits until this many work requests are here. */
-    bool answers;    /* It is an answer, not a request. */
+    bool answers;    /* It is an answer or a notification, not a request. */
     bool inlined;    /* Its payload came with its work request. */
     bool gathered;   /* Its payload is in `payload`, */
     bool unreadable; /* or was not there. */

@@ -8,7 +8,7 @@
 #include "lab/lab.h"
 #include "lab/roce/roce.h"
 
-#define ROCE_PARAMETER_COUNT ROCE_SETTING_COUNT
+#define ROCE_PARAMETER_COUNT (ROCE_SETTING_COUNT + 7)
 extern const struct lab_document roce_document;
 /* Those of a NIC and its network come first. */
 extern const struct lab_parameter roce_parameters[ROCE_PARAMETER_COUNT];

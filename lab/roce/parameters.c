@@ -76,6 +76,15 @@ const struct lab_parameter roce_parameters[ROCE_PARAMETER_COUNT] = {
     LAB_WHOLE("quanta", "", 65535, 2, 65535, "OC", "for which a pause asks"),
     LAB_WHOLE("xoff", "B", 0, 0, 1e9, "OC",
               "of an input, beyond which it asks for a pause; 0: the room less the headroom"),
+    LAB_WORD("paths", "flow one", "OC",
+             "which of several shortest paths a packet takes: its flow's, or its destination's"),
+    LAB_WORD("work", "write send read", "OC", "RDMA WRITE, SEND or RDMA READ"),
+    LAB_WHOLE("payload", "B", 65536, 1, 16777216, "OC", "a message"),
+    LAB_WHOLE("depth", "", 16, 1, 4096, "OC", "messages of a connection under way"),
+    LAB_WHOLE("nodes", "", 2, 2, 4096, "OC", "nodes of a star"),
+    LAB_WHOLE("senders", "", 8, 1, 1024, "OC", "nodes that send to one"),
+    LAB_REAL("duration", "us", 1000, 1, 1e6, "OC", "the time for which messages are posted"),
+    LAB_REAL("warm", "us", 200, 0, 1e6, "OC", "the time before anything is measured"),
 };
 
 /* -- Settings -----------------------------------------------------------------------------------*/
@@ -196,6 +205,7 @@ struct roce_config roce_config_of(const struct roce_settings *settings)
         .receive_ps = ns(settings, "receive"),
         .complete_ps = ns(settings, "complete"),
         .packet_ps = (uint64_t)llround(1e6 / value(settings, "packets")),
+        .one_path = whole(settings, "paths") == 1,
         .room_bytes = whole(settings, "room"),
         .line = {.byte_fs = byte_fs(settings, "rate"), .latency_ps = ns(settings, "link")},
         .switches = switches_of(settings),

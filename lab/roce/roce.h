@@ -74,6 +74,7 @@ struct roce_config {
     uint64_t receive_ps;    /* and from the line to the first thing that is done for it. */
     uint64_t complete_ps;   /* From visible data, or an acknowledgement, to the completion. */
     uint64_t packet_ps;     /* The least time between two packets, each way. */
+    bool one_path;          /* All packets for a node take one of its shortest paths. */
     uint32_t room_bytes;    /* With more bytes than this before the line no packet begins. */
 
     struct sim_wire_kind line; /* If the topology does not give its rate or latency. */
@@ -81,7 +82,7 @@ struct roce_config {
 };
 
 /* The values of the parameters that make a NIC and its network, in the order of parameters.c. */
-#define ROCE_SETTING_COUNT 30u
+#define ROCE_SETTING_COUNT 31u
 struct roce_settings {
     double values[ROCE_SETTING_COUNT];
 };

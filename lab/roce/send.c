@@ -247,7 +247,7 @@ static void fill(struct roce_flight *flight, const struct nic_departure *departu
     const struct inet_variant variant = nic_av_variant(departure->av);
     flight->from = flight->connection->function->number;
     flight->to = (uint32_t)((uintptr_t)departure->av->link - 1);
-    flight->entropy = entropy_of(flight, departure);
+    flight->entropy = flight->roce->config.one_path ? 0 : entropy_of(flight, departure);
     flight->source = departure->av->source;
     flight->destination = departure->av->destination;
     flight->traffic_class = variant.traffic_class;
@@ -260,7 +260,7 @@ static void fill(struct roce_flight *flight, const struct nic_departure *departu
     memcpy(flight->headers, departure->headers, departure->headers_bytes);
     memcpy(flight->leaving.segments, departure->segments,
            departure->segment_count * sizeof(departure->segments[0]));
-    flight->answers = roce_opcode(flight->headers[0])->traits & ROCE_IS_RESPONSE;
+    flight->answers = !(roce_opcode(flight->headers[0])->traits & ROCE_IS_REQUEST);
     flight->gathered = departure->payload_bytes == 0;
     flight->unreadable = false;
     flight->inlined = !flight->answers && is_inline(flight, departure->qp);
