@@ -15,8 +15,8 @@
 /* The settings of a NIC and its network, of which no experiment has values of its own. */
 #define ROCE_USES                                                                                  \
     "doorbell read write pcie tlp tlp_asks tlp_request tlp_completion wqe_by wqe cqe context "     \
-    "cache send receive complete packets room rate link switch flow buffer queue mark fec gap "    \
-    "quanta xoff paths "
+    "send receive complete packets room rate link switch flow queue mark fec gap "                 \
+    "quanta xoff "
 
 #define EXPERIMENT(symbol) extern const struct lab_experiment symbol;
 #include "lab/roce/experiments.def"
@@ -27,8 +27,10 @@
  * until its last byte is visible at the other end. */
 uint64_t roce_sum_ps(const struct roce_config *config, enum roce_work work, uint32_t bytes);
 
-/* Payload in Gb/s, by hand, of messages that follow one another: on the line, and on the direction
- * of PCIe by which the sender's NIC reads them. */
+/* Bytes that a packet takes of a line beside its payload: with BTH alone, as most have. */
+#define ROCE_FRAME_BYTES 82u
+/* Payload in Gb/s, by hand, of WRITEs that follow one another: on the line; and on PCIe, where the
+ * sender's NIC reads them or where the receiver's writes them. */
 double roce_line_gbps(const struct roce_config *config, uint32_t bytes);
 double roce_pcie_gbps(const struct roce_config *config, uint32_t bytes);
 

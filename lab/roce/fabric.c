@@ -23,7 +23,7 @@ static void on_begin(struct sim_port *port, struct sim_frame *frame)
 {
     struct roce_node *node = CONTAINER_OF(port, struct roce_node, port);
     struct roce_flight *flight = CONTAINER_OF(frame, struct roce_flight, frame);
-    node->waiting_bytes -= flight->headers_bytes + flight->data_bytes + flight->pad_bytes;
+    roce_wait(node, -(int64_t)roce_room(flight));
     roce_serve(node);
 }
 

@@ -53,6 +53,7 @@ struct roce_node {
     struct sim_wire in, out;            /* PCIe: to the NIC, from it. */
     struct sim_wire sending, receiving; /* The pipelines. */
     uint32_t waiting_bytes;             /* Packets that were pulled and are not on the line. */
+    uint32_t track;                     /* The trace's: these. */
     struct list contexts;               /* On the chip, the least recently used one first. */
     uint32_t context_count;
 };
@@ -88,6 +89,12 @@ struct roce_flight {
     uint8_t payload[ROCE_PAYLOAD_BYTES_MAX];
 };
 
+/* The bytes that a packet takes before the line. */
+static inline uint32_t roce_room(const struct roce_flight *flight)
+{
+    return flight->headers_bytes + flight->data_bytes + flight->pad_bytes;
+}
+
 /* A doorbell on its way, and the work requests that it is for. */
 struct roce_bell {
     struct sim_event event;
@@ -106,6 +113,8 @@ struct roce {
     uint32_t function_count;
     struct sim_pool flights, bells;
     struct roce_counters counters;
+    struct sim_capture *capture; /* NULL: none. */
+    struct sim_trace *trace;     /* Likewise. */
 };
 
 /* -- machine.c ----------------------------------------------------------------------------------*/
@@ -141,6 +150,9 @@ uint64_t roce_pcie_completion_ps(const struct roce_node *node);
 /* When a completion that is written now is visible, and nothing before it is not. */
 uint64_t roce_pcie_completion(const struct roce_node *node);
 
+/* capture.c: the bytes that wait before a node's line become more or fewer. */
+void roce_wait(struct roce_node *node, int64_t bytes);
+
 /* -- send.c, receive.c --------------------------------------------------------------------------*/
 
 /* Pulls packets while there is room. */
@@ -149,6 +161,9 @@ void roce_serve(struct roce_node *node);
 void roce_drop_held(struct roce_connection *connection);
 /* A packet has come, from the line or from the node itself. */
 void roce_arrive(struct roce_node *node, struct roce_flight *flight);
+
+/* capture.c: the packet leaves. */
+void roce_capture_flight(const struct roce_flight *flight);
 
 /* -- fabric.c -----------------------------------------------------------------------------------*/
 

@@ -2,6 +2,7 @@
 #include "lab/roce/load.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,12 +34,18 @@ static uint8_t *bytes_of(const struct roce_flow *flow, uint32_t end, uint64_t nu
     return end_of(flow, end)->memory + place_of(flow, end, number);
 }
 
+static uint32_t index_of(const struct roce_flow *flow)
+{
+    return (uint32_t)(flow - flow->world->flows);
+}
+
 /* Words that tell the flow and the message; the last one may be cut. */
 static void fill(const struct roce_flow *flow, uint32_t end, uint64_t number)
 {
     const uint32_t bytes = flow->world->load.bytes;
     uint8_t *to = bytes_of(flow, end, number);
-    uint64_t word = ((uint64_t)(flow - flow->world->flows) << 40 | number) + 1;
+    const uint64_t flow_number = flow->world->load.alike ? 0 : index_of(flow);
+    uint64_t word = (flow_number << 40 | number) + 1;
     for (uint32_t at = 0; at < bytes; at += sizeof(word)) {
         word = word * UINT64_C(0x9e3779b97f4a7c15) + 1;
         memcpy(to + at, &word, bytes - at < sizeof(word) ? bytes - at : sizeof(word));
@@ -46,11 +53,6 @@ static void fill(const struct roce_flow *flow, uint32_t end, uint64_t number)
 }
 
 /* -- Messages -----------------------------------------------------------------------------------*/
-
-static uint32_t index_of(const struct roce_flow *flow)
-{
-    return (uint32_t)(flow - flow->world->flows);
-}
 
 static void post_receive(struct roce_flow *flow, uint64_t number)
 {
@@ -114,7 +116,6 @@ static void on_message(struct roce_flow *flow)
     world->completed++;
     world->last_ps = now_ps;
     world->written_ps = target->written_ps - posted_ps;
-    world->done_ps = now_ps - posted_ps;
     if (now_ps >= load->warm_ps && now_ps < load->stop_ps) {
         sim_rate_count(&flow->rate, now_ps, load->bytes);
         sim_rate_count(&world->rate, now_ps, load->bytes);
@@ -149,6 +150,34 @@ static struct dcqcn_policy policy_of(const struct roce_world *world)
     return policy;
 }
 
+struct roce_config roce_world_config(struct lab_run *run, const struct roce_load *load)
+{
+    const struct roce_settings settings = roce_settings_of(run);
+    struct roce_config config = roce_config_of(&settings);
+    config.text = load->text;
+    config.text_bytes = load->text_bytes;
+    if (load->topology != NULL) {
+        (void)snprintf(config.topology, sizeof(config.topology), "%s", load->topology);
+    }
+    if (load->pcie_byte_fs != 0) {
+        config.pcie.byte_fs = load->pcie_byte_fs;
+    }
+    return config;
+}
+
+bool roce_world_fits(struct lab_run *run, const struct roce_load *load, char *error,
+                     size_t error_bytes)
+{
+    struct sim sim;
+    const struct roce_config config = roce_world_config(run, load);
+    sim_init(&sim, run->seed);
+    struct roce *roce = roce_open(&sim, &config, error, error_bytes);
+    if (roce != NULL) {
+        roce_close(roce);
+    }
+    return roce != NULL;
+}
+
 bool roce_world_open(struct roce_world *world, struct lab_run *run, const struct roce_load *load,
                      uint32_t flows)
 {
@@ -158,16 +187,7 @@ bool roce_world_open(struct roce_world *world, struct lab_run *run, const struct
     if (run->failure[0] != '\0') {
         return false;
     }
-    const struct roce_settings settings = roce_settings_of(run);
-    world->config = roce_config_of(&settings);
-    world->config.pcie.byte_fs =
-        load->pcie_byte_fs != 0 ? load->pcie_byte_fs : world->config.pcie.byte_fs;
-    world->config.text = load->text;
-    world->config.text_bytes = load->text_bytes;
-    if (load->topology != NULL) {
-        CHECK(strlen(load->topology) < sizeof(world->config.topology));
-        strcpy(world->config.topology, load->topology);
-    }
+    world->config = roce_world_config(run, load);
     lab_world_begin(run, &world->sim, &world->trace, &world->capture, PCAPNG_LINK_IP);
     world->roce = roce_open(&world->sim, &world->config, error, sizeof(error));
     if (world->roce == NULL) {
@@ -175,6 +195,8 @@ bool roce_world_open(struct roce_world *world, struct lab_run *run, const struct
         lab_world_end(run, &world->sim, world->trace, world->capture);
         return false;
     }
+    roce_capture(world->roce, world->capture);
+    roce_trace(world->roce, world->trace);
     world->flows = calloc(flows, sizeof(world->flows[0]));
     world->programs = calloc(roce_nodes(world->roce), sizeof(world->programs[0]));
     world->latency = calloc(1, sizeof(*world->latency));
@@ -202,6 +224,9 @@ static uint32_t *lay_out(struct roce_world *world)
         struct roce_flow *flow = &world->flows[i];
         flow->offsets[OWN] = bytes * counts[flow->from]++;
         flow->offsets[PEER] = bytes * counts[flow->to]++;
+        if (world->load.alike) {
+            flow->offsets[OWN] = flow->offsets[PEER] = 0;
+        }
     }
     return counts;
 }
@@ -213,7 +238,8 @@ static void open_programs(struct roce_world *world)
         const uint32_t qps = counts[i] == 0 ? 1 : counts[i];
         const struct roce_program_config config = {
             .node = i,
-            .memory_bytes = (size_t)world->load.bytes * world->load.depth * qps,
+            .memory_bytes =
+                (size_t)world->load.bytes * world->load.depth * (world->load.alike ? 1 : qps),
             .qps = qps,
             .depth = world->load.depth,
             .mtu = PATH_MTU_4096,

@@ -31,9 +31,10 @@ struct roce_load {
     size_t text_bytes;
     enum roce_work work;
     bool inlined;
-    uint32_t bytes; /* A message. */
-    uint32_t depth; /* Messages of a flow that are under way. */
-    uint64_t messages;         /* Each flow's; 0: until stop_ps. */
+    bool alike;        /* Messages of all flows are alike, and have the same place at each node. */
+    uint32_t bytes;    /* A message. */
+    uint32_t depth;    /* Messages of a flow that are under way. */
+    uint64_t messages; /* Each flow's; 0: until stop_ps. */
     uint64_t warm_ps, stop_ps; /* Measuring begins and ends; no message is posted after that. */
     uint64_t pcie_byte_fs;     /* 0: the parameter's. */
     uint64_t stagger_ps;       /* Between the beginnings of two flows. */
@@ -45,9 +46,9 @@ struct roce_world;
 struct roce_flow {
     uint32_t from, to; /* Nodes. */
     struct qp *qps[2];
-    size_t offsets[2]; /* Of its places, in the memory of the two. */
+    size_t offsets[2]; /* Its places begin there, in the memory of the two. */
     uint64_t posted, completed, received;
-    struct sim_rate rate; /* Of bytes of messages that were complete from warm_ps to stop_ps. */
+    struct sim_rate rate; /* Bytes of messages that were complete from warm_ps to stop_ps. */
     struct sim_event start;
     struct roce_world *world;
     uint64_t *posted_ps; /* By place. */
@@ -64,18 +65,21 @@ struct roce_world {
     uint32_t flow_count;
     struct sim_trace *trace;
     struct sim_capture *capture;
-    uint64_t wrong;     /* Messages whose bytes are not what was sent. */
+    uint64_t wrong;             /* Messages whose bytes are not what was sent. */
     uint64_t posted, completed; /* Messages. */
     uint32_t started;           /* Flows. */
-    uint64_t last_ps;   /* When the newest one was complete. */
-    /* The newest message's times: from its post to the last write of its bytes, and to its
-     * completion. */
-    uint64_t written_ps, done_ps;
-    struct sim_rate rate;       /* As a flow's, of all. */
+    uint64_t last_ps;           /* When the newest one was complete. */
+    uint64_t written_ps;        /* The newest message's time from its post to the last write. */
+    struct sim_rate rate;       /* All flows' together. */
     struct sim_spread *latency; /* From post to completion, after warm_ps. */
 };
 
-/* Opens the machine that the run's parameters make. False: the run has failed. */
+/* The machine that the run's parameters make. */
+struct roce_config roce_world_config(struct lab_run *run, const struct roce_load *load);
+/* Whether there is such a machine; else why there is none. */
+bool roce_world_fits(struct lab_run *run, const struct roce_load *load, char *error,
+                     size_t error_bytes);
+/* Opens it. False: the run has failed. */
 bool roce_world_open(struct roce_world *world, struct lab_run *run, const struct roce_load *load,
                      uint32_t flows);
 /* Before roce_world_run. The nodes are the topology's, and differ. */

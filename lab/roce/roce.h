@@ -34,8 +34,10 @@
 #include <stdint.h>
 
 #include "nic/nic.h"
+#include "sim/capture.h"
 #include "sim/kernel.h"
 #include "sim/parts/ethernet_switch.h"
+#include "sim/trace.h"
 
 #define ROCE_FUNCTIONS_MAX 4096u
 #define ROCE_FLIGHTS_MAX   (1u << 17)
@@ -118,6 +120,11 @@ struct roce *roce_open(struct sim *sim, const struct roce_config *config, char *
                        size_t error_bytes);
 void roce_close(struct roce *roce);
 uint32_t roce_nodes(const struct roce *roce);
+
+/* Each packet is written into the capture when it leaves its NIC. NULL: none is, as at first. */
+void roce_capture(struct roce *roce, struct sim_capture *capture);
+/* The trace gets, for each node, the bytes that wait before its line. To be called once, early. */
+void roce_trace(struct roce *roce, struct sim_trace *trace);
 
 /* `node` is less than roce_nodes. NULL: there are ROCE_FUNCTIONS_MAX functions already. The engine
  * must speak neither blocks nor SRD. */

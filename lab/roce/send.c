@@ -19,11 +19,6 @@
 
 static void depart(struct roce_flight *flight);
 
-static uint32_t room_of(const struct roce_flight *flight)
-{
-    return flight->headers_bytes + flight->data_bytes + flight->pad_bytes;
-}
-
 /* -- Doorbells ----------------------------------------------------------------------------------*/
 
 static void unhold(struct roce_connection *connection)
@@ -120,7 +115,7 @@ static bool gather(struct roce_flight *flight, const struct roce_host *host)
 
 static void drop(struct roce_flight *flight, uint64_t *counter)
 {
-    flight->connection->function->node->waiting_bytes -= room_of(flight);
+    roce_wait(flight->connection->function->node, -(int64_t)roce_room(flight));
     ++*counter;
     roce_end(flight);
 }
@@ -146,10 +141,11 @@ static void on_sent(struct sim *sim, struct sim_event *event)
         return;
     }
     roce->counters.packets++;
+    roce_capture_flight(flight);
     struct roce_node *peer = roce->functions[flight->to]->node;
     sim_note(sim, (uint64_t)flight->from << 32 | flight->to);
     if (peer == node) {
-        node->waiting_bytes -= room_of(flight);
+        roce_wait(node, -(int64_t)roce_room(flight));
         roce_arrive(node, flight);
         roce_serve(node);
     } else {
@@ -236,7 +232,7 @@ static void open_frame(struct roce_flight *flight, const struct nic_departure *d
 {
     const bool ipv4 = inet_is_ipv4(flight->destination.bytes);
     const uint32_t bytes =
-        FRAME_BYTES + (ipv4 ? INET_IPV4_BYTES : INET_IPV6_BYTES) + room_of(flight);
+        FRAME_BYTES + (ipv4 ? INET_IPV4_BYTES : INET_IPV6_BYTES) + roce_room(flight);
     const bool cnp = flight->headers[0] == ROCE_OPCODE_CNP;
     const uint8_t class = cnp ? CNP_CLASS : departure->av->service_level % PAUSE_CLASSES;
     sim_frame_open(&flight->frame, bytes, 0, class, ecn_of(departure));
@@ -292,7 +288,7 @@ static bool pull(struct roce_connection *connection, struct qp *qp)
         flight->birth = connection->birth;
         flight->wanted = after.passed + (after.passed == before.passed);
         fill(flight, &departure);
-        function->node->waiting_bytes += room_of(flight);
+        roce_wait(function->node, roce_room(flight));
         read_early(flight, qp);
         const bool early = (int32_t)(flight->wanted - connection->fetched) > 0;
         if (!flight->answers && (early || !list_empty(&connection->held))) {

@@ -21,7 +21,6 @@ static struct found measure(struct lab_run *run, enum roce_work work, uint32_t b
                             uint32_t depth, uint64_t pcie_byte_fs)
 {
     struct roce_world world;
-    struct found found = {.gbps = 0};
     const struct roce_load load = {.topology = "star:2",
                                    .work = work,
                                    .bytes = bytes,
@@ -29,12 +28,13 @@ static struct found measure(struct lab_run *run, enum roce_work work, uint32_t b
                                    .warm_ps = lab_ps(run, "warm"),
                                    .stop_ps = lab_ps(run, "duration"),
                                    .pcie_byte_fs = pcie_byte_fs};
+    struct found found = {.config = roce_world_config(run, &load)};
     if (!roce_world_open(&world, run, &load, 1)) {
         return found;
     }
     roce_world_flow(&world, 0, 1);
     roce_world_run(&world);
-    found = (struct found){world.config, roce_world_gbps(&world)};
+    found.gbps = roce_world_gbps(&world);
     roce_world_close(&world);
     return found;
 }
@@ -64,8 +64,8 @@ static void judge(struct lab_run *run)
     const struct found reads = measure(run, ROCE_READ, LARGE, depth, 0);
     lab_judge_relative(lab_add_row(run, "ROC-B1/read", "Gb/s", "READs of %u B: the line", LARGE),
                        roce_line_gbps(&reads.config, LARGE), reads.gbps, 0.005);
-    const struct found lanes = measure(run, ROCE_WRITE, LARGE, depth,
-                                       SHARE_OF_LANES * line.config.pcie.byte_fs);
+    const struct found lanes =
+        measure(run, ROCE_WRITE, LARGE, depth, SHARE_OF_LANES * line.config.pcie.byte_fs);
     lab_judge_relative(
         lab_add_row(run, "ROC-B2", "Gb/s", "WRITEs of %u B, half as many lanes: PCIe", LARGE),
         roce_pcie_gbps(&lanes.config, LARGE), lanes.gbps, 0.005);
@@ -111,11 +111,13 @@ const struct lab_experiment roce_bandwidth = {
     ROCE_CLAIMS(claims),
     .name = "roce/bandwidth",
     .what = "payload that one connection carries, by size of its messages",
-    .uses = ROCE_USES "ecn depth duration=300 warm=100",
+    .uses = ROCE_USES "cache buffer paths ecn depth duration=300 warm=100",
     .run = bandwidth,
     .explains =
         "Large messages go at the line's rate, or PCIe's if that is less, times the share of "
-        "payload in what passes there. Small ones are bound by PCIe: each costs a doorbell, a work "
+        "payload in what passes there: at the receiver's PCIe, since a TLP that writes has a "
+        "longer header than one that brings what was read. Small ones are bound by PCIe: each "
+        "costs a doorbell, a work "
         "request and a payload, with the headers of three TLPs. READs of less than some KB are "
         "bound by the 16 that a connection may have under way.",
 };

@@ -13,13 +13,12 @@ static const char *const works[WORKS] = {"WRITE", "SEND", "READ"};
 
 struct found {
     struct roce_config config;
-    uint64_t written_ps, done_ps;
+    uint64_t written_ps; /* From the post until its last byte is visible. */
 };
 
 static struct found measure(struct lab_run *run, enum roce_work work, uint32_t bytes, bool inlined)
 {
     struct roce_world world;
-    struct found found = {.written_ps = 0};
     const struct roce_load load = {.topology = "star:2",
                                    .work = work,
                                    .inlined = inlined,
@@ -27,12 +26,13 @@ static struct found measure(struct lab_run *run, enum roce_work work, uint32_t b
                                    .depth = 1,
                                    .messages = MESSAGES,
                                    .stop_ps = UINT64_MAX};
+    struct found found = {.config = roce_world_config(run, &load)};
     if (!roce_world_open(&world, run, &load, 1)) {
         return found;
     }
     roce_world_flow(&world, 0, 1);
     roce_world_run(&world);
-    found = (struct found){world.config, world.written_ps, world.done_ps};
+    found.written_ps = world.written_ps;
     roce_world_close(&world);
     return found;
 }
@@ -106,7 +106,7 @@ const struct lab_experiment roce_latency = {
     ROCE_CLAIMS(claims),
     .name = "roce/latency",
     .what = "latency of a message between two nodes, by size",
-    .uses = ROCE_USES "ecn",
+    .uses = ROCE_USES "cache buffer paths ecn",
     .quick = true,
     .run = latencies,
     .explains =
