@@ -262,6 +262,9 @@ int lab_parameter_index(const struct lab_experiment *experiment, const char *nam
 /* Reads a number with or without its unit, or a word. */
 bool lab_parse_value(const struct lab_parameter *parameter, const char *text, double *value,
                      char *error, size_t error_bytes);
+/* Whether it is in the parameter's range; else why not, with the nearest that is. */
+bool lab_judge_value(const struct lab_parameter *parameter, double value, char *error,
+                     size_t error_bytes);
 /* The value as lab_parse_value reads it, without the unit. */
 void lab_value_text(const struct lab_parameter *parameter, double value, char *text, size_t bytes);
 /* The valid values: "1..64", or the words. */

@@ -150,8 +150,8 @@ bool lab_parse_value(const struct lab_parameter *parameter, const char *text, do
 
 /* -- Values of a run ----------------------------------------------------------------------------*/
 
-static bool judge_value(const struct lab_parameter *parameter, double value, char *error,
-                        size_t error_bytes)
+bool lab_judge_value(const struct lab_parameter *parameter, double value, char *error,
+                     size_t error_bytes)
 {
     if (parameter->kind == LAB_IS_WORD) {
         CHECK(value >= 0 && value < word_count(parameter));
@@ -175,7 +175,7 @@ static bool judge_value(const struct lab_parameter *parameter, double value, cha
 bool lab_set_value(struct lab_run *run, uint32_t index, double value, char *error,
                    size_t error_bytes)
 {
-    if (!judge_value(&run->experiment->parameters[index], value, error, error_bytes)) {
+    if (!lab_judge_value(&run->experiment->parameters[index], value, error, error_bytes)) {
         return false;
     }
     run->values[index] = value;

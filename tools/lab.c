@@ -39,7 +39,7 @@ static void print_help(FILE *to)
         "  falsify   each row with and without what it rests on; exit status 1 if one survives\n"
         "  report    one HTML page of their figures and rows; figures beside it as SVG and CSV\n"
         "            list, falsify, report: all experiments, those named, or those of a document\n"
-        "            (forth, csrna, exanest, lant, feroce, network)\n\n"
+        "            (forth, csrna, exanest, lant, feroce, network, roce)\n\n"
         "  --seed N         of everything random (default 1)\n"
         "  --repeat N       N runs, with seeds from --seed on: means and the half of "
         "their 95 %%\n"

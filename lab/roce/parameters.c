@@ -119,8 +119,14 @@ bool roce_set(struct roce_settings *settings, const char *assignment, char *erro
                        assignment);
         return false;
     }
-    return lab_parse_value(&roce_parameters[index], assignment + bytes + 1,
-                           &settings->values[index], error, error_bytes);
+    const struct lab_parameter *parameter = &roce_parameters[index];
+    double read;
+    if (!lab_parse_value(parameter, assignment + bytes + 1, &read, error, error_bytes) ||
+        !lab_judge_value(parameter, read, error, error_bytes)) {
+        return false;
+    }
+    settings->values[index] = read;
+    return true;
 }
 
 struct roce_settings roce_settings_of(struct lab_run *run)
