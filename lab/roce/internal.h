@@ -43,6 +43,7 @@ struct roce_function {
     struct list turns; /* Connections that were held up, to be pulled from: */
     bool turn;         /* now, or else one of those that the engine lists. */
     struct sim_event timer;
+    bool had_news; /* When the engine was entered: its program knows of these. */
 };
 
 struct roce_node {
@@ -127,6 +128,11 @@ struct roce_connection *roce_connection_at(struct roce_function *function, uint3
 static inline bool roce_is_alive(const struct roce_connection *connection, uint32_t birth)
 {
     return !connection->function->gone && connection->birth == birth;
+}
+/* Before the engine is told something. */
+static inline void roce_enter(struct roce_function *function)
+{
+    function->had_news = nic_has_news(function->engine);
 }
 /* The engine was told something: its timers may have changed. `changed`: so did what a program
  * sees. */

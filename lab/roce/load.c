@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/roce/internal.h"
+
 /* A run in which nothing is completed for this time stands still. */
 #define PATIENCE_PS UINT64_C(2000000000000)
 /* 4.096 us << 12: 17 ms. */
@@ -305,9 +307,26 @@ static void check_counters(struct roce_world *world)
     lab_note(world->run, counters.lost);
 }
 
+static void add_memory(struct roce_world *world)
+{
+    const struct roce *roce = world->roce;
+    uint64_t nodes = roce->topology.nodes * sizeof(struct roce_node), qps = 0, qp_bytes = 0;
+    for (uint32_t i = 0; i < roce->topology.nodes; i++) {
+        const struct roce_program *program = &world->programs[i];
+        nodes += program->config.memory_bytes;
+        qps += program->qp_count;
+        qp_bytes += program->qp_count * program->each_bytes;
+    }
+    lab_add_memory(world->run, "node", roce->topology.nodes, nodes);
+    lab_add_memory(world->run, "queue pair", qps, qp_bytes);
+    lab_add_memory(world->run, "packet", roce->flights.used,
+                   (uint64_t)roce->flights.used * roce->flights.bytes);
+}
+
 void roce_world_close(struct roce_world *world)
 {
     check_counters(world);
+    add_memory(world);
     for (uint32_t i = 0; i < roce_nodes(world->roce); i++) {
         if (world->programs[i].roce != NULL) {
             roce_program_close(&world->programs[i]);

@@ -5,10 +5,12 @@
 
 #include "base/bits.h"
 
-/* QPNs that an engine never gives out are counted among its queue pairs. */
+/* As the engine counts places by QPN (qp_slots in nic/nic.c), or more: with the QPNs that it never
+ * gives out; with SRD, by QPN of shared addresses and a carrier for each peer. */
 #define QPNS_RESERVED 4u
+#define QPNS_OF_SRD   (256u + 1u)
 /* Doorbells on their way: a program that rings more often waits for nothing, but none does. */
-#define BELLS_MAX (1u << 16)
+#define BELLS_MAX (1u << 20)
 
 /* -- Connections --------------------------------------------------------------------------------*/
 
@@ -86,6 +88,7 @@ static void on_timer(struct sim *sim, struct sim_event *event)
 {
     struct roce_function *function = CONTAINER_OF(event, struct roce_function, timer);
     const bool due = instant_reached(sim_instant(sim), nic_deadline(function->engine));
+    roce_enter(function);
     if (due) {
         nic_on_time(function->engine, sim_instant(sim));
     }
@@ -101,7 +104,8 @@ void roce_settle(struct roce_function *function, bool changed)
     if (deadline.ns < UINT64_MAX / SIM_NS) {
         sim_schedule(sim, &function->timer, sim_later(deadline.ns * SIM_NS, sim->now_ps));
     }
-    if (changed || nic_has_news(function->engine)) {
+    const bool news = nic_has_news(function->engine);
+    if (changed || (news && !function->had_news)) {
         function->host.on_change(function->host.context);
     }
 }
@@ -120,8 +124,9 @@ struct roce_function *roce_attach(struct roce *roce, uint32_t node, struct nic *
                                        .engine = engine,
                                        .host = *host,
                                        .number = roce->function_count};
-    const uint32_t qps = nic_limits(engine)->qps + QPNS_RESERVED;
-    function->mask = (uint32_t)power_of_two(qps) - 1;
+    const struct nic_limits *limits = nic_limits(engine);
+    const uint32_t qps = limits->qps + QPNS_RESERVED, srd = limits->srd.peers + QPNS_OF_SRD;
+    function->mask = (uint32_t)power_of_two(qps > srd ? qps : srd) - 1;
     function->connections = calloc(function->mask + 1, sizeof(function->connections[0]));
     CHECK(function->connections != NULL);
     list_init(&function->turns);
@@ -147,6 +152,7 @@ uint32_t roce_number(const struct roce_function *function)
 
 void roce_poke(struct roce_function *function)
 {
+    roce_enter(function);
     roce_settle(function, false);
     roce_serve(function->node);
 }

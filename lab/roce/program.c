@@ -54,7 +54,7 @@ static bool write_memory(void *context, uint64_t address, const void *from, size
 static void on_change(void *context)
 {
     struct roce_program *program = context;
-    program->changed_ps = program->sim->now_ps;
+    program->changes++;
     if (program->on_change != NULL) {
         program->on_change(program);
     }

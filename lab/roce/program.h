@@ -40,8 +40,8 @@ struct roce_program {
     size_t each_bytes; /* A queue pair's, in qp_memory. */
     uint32_t qp_count;
     struct qp **qps;
-    /* When its memory was last written, and when it was last told of a change. */
-    uint64_t written_ps, changed_ps;
+    uint64_t written_ps; /* When its memory was last written. */
+    uint64_t changes;    /* How often it was told of a change. */
     /* The user's, for each change; NULL: none. */
     void (*on_change)(struct roce_program *program);
     void *context;

@@ -52,11 +52,14 @@ static void drop_forgotten(struct roce_flight *flight)
 
 static void tell_moved(struct roce_flight *flight, enum nic_move_result result)
 {
-    const struct roce_function *function = flight->connection->function;
+    struct roce_function *function = flight->connection->function;
     struct nic_move *move = &flight->move;
     const uint32_t before = completions_of(move->qp);
+    /* Receives of XRC complete in the queue of a shared receive queue. */
+    const bool changes = move->kind != NIC_MOVE_NOTHING || move->completes;
+    roce_enter(function);
     nic_on_moved(function->engine, move, result, sim_instant(function->roce->sim));
-    settle(flight, completions_of(move->qp) - before, move->kind != NIC_MOVE_NOTHING);
+    settle(flight, completions_of(move->qp) - before, changes);
 }
 
 static void on_completed(struct sim *sim, struct sim_event *event)
@@ -201,12 +204,13 @@ static void on_judged(struct sim *sim, struct sim_event *event)
     }
     const struct nic_frame frame = frame_of(flight);
     const uint32_t before = completions_of(connection->qp);
+    roce_enter(function);
     const enum nic_arrived verdict =
         nic_on_packet(function->engine, &frame, sim_instant(sim), &flight->move);
     sim_note(sim, (uint64_t)verdict << 32 | qpn_of(flight));
     if (verdict == NIC_MOVES) {
-        begin_move(flight);
         roce_settle(function, false);
+        begin_move(flight);
         roce_serve(function->node);
         return;
     }

@@ -186,6 +186,8 @@ static void test_write_takes_the_sum(void **state)
     const uint64_t there_ps = one_way_ps(pair, 12 + 16, 8);
     assert_int_equal(pair->programs[1].written_ps, there_ps);
     assert_int_equal(pair->sim.now_ps, there_ps + acknowledged_ps(pair));
+    assert_int_equal(pair->programs[0].changes, 1);
+    assert_int_equal(pair->programs[1].changes, 1);
     pair_close(pair);
 }
 
@@ -201,6 +203,7 @@ static void test_send_completes_behind_its_data(void **state)
     const uint64_t there_ps = one_way_ps(pair, 12, 8);
     assert_int_equal(pair->programs[1].written_ps, there_ps);
     assert_int_equal(pair->sim.now_ps, there_ps + completed_ps(pair));
+    assert_int_equal(pair->programs[1].changes, 2);
     (void)await(pair, 0);
     assert_int_equal(pair->sim.now_ps, there_ps + completed_ps(pair) + acknowledged_ps(pair));
     pair_close(pair);
@@ -324,12 +327,14 @@ static void test_datagram_comes_with_its_addresses(void **state)
                                          .destination_qpn = qp_number(pair->qps[1]),
                                          .destination_qkey = 7};
     roce_program_post(&pair->programs[0], pair->qps[0], &request, 0, 100);
+    uint8_t sent[100];
+    memcpy(sent, pair->programs[0].memory, sizeof(sent));
     (void)await(pair, 0);
-    memset(pair->programs[0].memory + 200, 0, 100); /* Not what was sent. */
+    memset(pair->programs[0].memory, 0, sizeof(sent)); /* It is the program's again. */
     const struct completion completion = await(pair, 1);
     assert_int_equal(completion.bytes, 100 + NIC_GRH_BYTES);
     assert_int_equal(completion.source_qpn, qp_number(pair->qps[0]));
-    assert_moved(pair, 0, 100);
+    assert_memory_equal(pair->programs[1].memory + FAR, sent, sizeof(sent));
     pair_close(pair);
 }
 

@@ -84,6 +84,7 @@ void roce_doorbell(struct roce_function *function, struct qp *qp)
     sim_event_init(&bell->event, on_rung);
     const uint32_t bytes = carries(&roce->config, bell) ? roce->config.wqe_bytes : BELL_BYTES;
     sim_schedule(roce->sim, &bell->event, roce_pcie_ring(function->node, bytes));
+    roce_enter(function);
     roce_settle(function, false);
 }
 
@@ -279,6 +280,7 @@ static bool pull(struct roce_connection *connection, struct qp *qp)
     struct roce *roce = function->roce;
     struct nic_departure departure;
     const struct qp_progress before = qp_progress_of(qp);
+    roce_enter(function);
     const bool pulled = nic_next_packet(function->engine, qp, sim_instant(roce->sim), &departure);
     const struct qp_progress after = qp_progress_of(qp);
     if (pulled) {
