@@ -30,23 +30,26 @@ struct net {
     struct roce_program programs[2];
 };
 
-static struct roce_config config_of(const char *topology, bool one_path)
+static struct roce_config config_of(const char *topology, const char *text, bool one_path)
 {
     const struct roce_settings settings = roce_settings_default();
     struct roce_config config = roce_config_of(&settings);
     config.contexts = 0;
     config.one_path = one_path;
-    strcpy(config.topology, topology);
+    config.text = text;
+    config.text_bytes = text == NULL ? 0 : strlen(text);
+    strcpy(config.topology, topology == NULL ? "" : topology);
     return config;
 }
 
-static struct net *net_open(const char *topology, bool one_path, uint32_t from, uint32_t to)
+static struct net *net_open_text(const char *topology, const char *text, bool one_path,
+                                 uint32_t from, uint32_t to)
 {
     char error[LAB_TEXT_BYTES];
     struct net *net = calloc(1, sizeof(*net));
     assert_non_null(net);
     sim_init(&net->sim, 1);
-    net->config = config_of(topology, one_path);
+    net->config = config_of(topology, text, one_path);
     net->roce = roce_open(&net->sim, &net->config, error, sizeof(error));
     if (net->roce == NULL) {
         fail_msg("%s", error);
@@ -69,6 +72,11 @@ static struct net *net_open(const char *topology, bool one_path, uint32_t from, 
                              net->programs[1].qps[k]);
     }
     return net;
+}
+
+static struct net *net_open(const char *topology, bool one_path, uint32_t from, uint32_t to)
+{
+    return net_open_text(topology, NULL, one_path, from, to);
 }
 
 static void net_close(struct net *net)
@@ -149,21 +157,46 @@ static void test_programs_of_a_node(void **state)
     net_close(net);
 }
 
-/* The description's own rate and latency, and those of the settings. */
+#define GRAPH                                                                                      \
+    "switch s\n"                                                                                   \
+    "node a\n"                                                                                     \
+    "node b\n"                                                                                     \
+    "link a s 50 300\n"                                                                            \
+    "link b s 25 200\n"
+
+/* When 4096 bytes have come from node 0 to node 1. */
+static uint64_t come_ps(const char *topology, const char *text)
+{
+    struct net *net = net_open_text(topology, text, false, 0, 1);
+    write_on(net, 0, 4096);
+    sim_run_until(&net->sim, 100000000);
+    const uint64_t written_ps = net->programs[1].written_ps;
+    net_close(net);
+    return written_ps;
+}
+
+/* The description's own rates and latencies, and those of the settings. A frame goes on by the
+ * slower line while its end is still to come. */
 static void test_lines_are_as_described(void **state)
 {
     (void)state;
-    static const char *const topologies[] = {"star:2", "star:2@50,300"};
-    uint64_t written_ps[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        struct net *net = net_open(topologies[i], false, 0, 1);
-        write_on(net, 0, 4096);
-        sim_run_until(&net->sim, 100000000);
-        written_ps[i] = net->programs[1].written_ps;
-        net_close(net);
-    }
     const uint64_t frame = 8 + 14 + 20 + 8 + 12 + 16 + 4096 + 4 + 4;
-    assert_int_equal(written_ps[1] + 2 * 700000, written_ps[0] + frame * 80);
+    const uint64_t usual_ps = come_ps("star:2", NULL);
+    assert_int_equal(come_ps("star:2@50,300", NULL) + 2 * 700000, usual_ps + frame * 80);
+    assert_int_equal(come_ps(NULL, GRAPH) + 700000 + 800000, usual_ps + frame * 240);
+}
+
+/* What may still come after a pause was asked for finds room. */
+static void test_inputs_leave_headroom(void **state)
+{
+    (void)state;
+    struct net *net = net_open("star:2", false, 0, 1);
+    const struct sim_switch_port *port = &net->roce->switches[0].ports[0];
+    const struct sim_headroom headroom = sim_headroom_of(&port->port.kind, 200000, 4266, 4266);
+    assert_int_equal(port->limits.room_bytes, 524288);
+    assert_int_equal(port->limits.xoff_bytes + sim_headroom_bytes(&headroom), 524288);
+    assert_int_equal(port->limits.xon_bytes + 2 * 4266, port->limits.xoff_bytes);
+    net_close(net);
 }
 
 static void refuse_topology(const char *topology, const char *says)
@@ -171,7 +204,7 @@ static void refuse_topology(const char *topology, const char *says)
     char error[LAB_TEXT_BYTES] = "";
     struct sim sim;
     sim_init(&sim, 1);
-    const struct roce_config config = config_of(topology, false);
+    const struct roce_config config = config_of(topology, NULL, false);
     assert_null(roce_open(&sim, &config, error, sizeof(error)));
     if (strstr(error, says) == NULL) {
         fail_msg("%s: %s", topology, error);
@@ -207,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_flows_spread_over_paths),
         cmocka_unit_test(test_programs_of_a_node),
         cmocka_unit_test(test_lines_are_as_described),
+        cmocka_unit_test(test_inputs_leave_headroom),
         cmocka_unit_test(test_wrong_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,9 +17,11 @@ static uint32_t qpn_of(const struct roce_flight *flight)
     return load_be32(flight->headers + 4) & ROCE_24_BITS;
 }
 
-static bool is_plain_answer(const struct roce_flight *flight)
+/* It brings no data, whose way to memory would come first. */
+static bool is_acknowledgement(const struct roce_flight *flight)
 {
-    return flight->answers && flight->data_bytes == 0;
+    const uint32_t services = 0xe0;
+    return (flight->headers[0] & ~services) == ROCE_ACKNOWLEDGE;
 }
 
 /* -- After the engine was told ------------------------------------------------------------------*/
@@ -80,8 +82,13 @@ static void finish(struct roce_flight *flight)
     struct sim *sim = flight->roce->sim;
     struct roce_connection *connection = flight->connection;
     const bool completes = flight->move.completes || flight->move.purpose == NIC_FOR_REQUEST;
-    const uint64_t at_ps =
-        sim->now_ps + (completes ? roce_pcie_completion_ps(connection->function->node) : 0);
+    const struct roce_node *node = connection->function->node;
+    uint64_t at_ps = sim->now_ps;
+    if (completes && flight->move.kind == NIC_MOVE_NOTHING) {
+        at_ps = roce_pcie_completion(node);
+    } else if (completes) {
+        at_ps += roce_pcie_completion_ps(node);
+    }
     connection->moved_ps = sim_later(connection->moved_ps, at_ps);
     sim_event_init(&flight->event, on_completed);
     if (connection->moved_ps == sim->now_ps) {
@@ -226,7 +233,7 @@ static void on_received(struct sim *sim, struct sim_event *event)
     uint64_t at_ps = sim->now_ps;
     sim_event_init(&flight->event, on_judged);
     if (flight->answers) {
-        if (is_plain_answer(flight)) {
+        if (is_acknowledgement(flight)) {
             at_ps = roce_pcie_completion(connection->function->node);
         }
         at_ps = connection->judged_ps = sim_later(connection->judged_ps, at_ps);

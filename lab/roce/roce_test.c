@@ -191,6 +191,21 @@ static void test_write_takes_the_sum(void **state)
     pair_close(pair);
 }
 
+/* A completion without data is a write of its own. */
+static void test_empty_messages(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_open(QP_RC, warm);
+    roce_program_receive(&pair->programs[1], pair->qps[1], 5, FAR, 64);
+    const struct send_request request = {.kind = WORK_SEND, .flags = WORK_SIGNALED};
+    roce_program_post(&pair->programs[0], pair->qps[0], &request, 0, 0);
+    assert_int_equal(await(pair, 1).bytes, 0);
+    assert_int_equal(pair->sim.now_ps, posted_ps(pair) + pipelines_ps(pair) +
+                                           network_ps(pair, 12, 0) + pair->config.pcie.write_ps +
+                                           completed_ps(pair));
+    pair_close(pair);
+}
+
 static void test_send_completes_behind_its_data(void **state)
 {
     (void)state;
@@ -305,6 +320,12 @@ static void test_atomic_adds_at_one_time(void **state)
     roce_program_post(&pair->programs[0], pair->qps[0], &request, 64, 8);
     roce_program_post(&pair->programs[0], pair->qps[0], &request, 72, 8);
     (void)await(pair, 0);
+    const uint64_t read_ps = bus_ps(pair, 20 + 8) + pair->config.pcie.read_ps;
+    const uint64_t there_ps =
+        posted_ps(pair) + pipelines_ps(pair) + network_ps(pair, 12 + 28, 0) + read_ps;
+    assert_int_equal(pair->sim.now_ps, there_ps + pipelines_ps(pair) +
+                                           network_ps(pair, 12 + 4 + 8, 0) + written_ps(pair, 8) +
+                                           completed_ps(pair));
     (void)await(pair, 0);
     assert_int_equal(word_at(pair, 0, 64), before);
     assert_int_equal(word_at(pair, 0, 72), before + 5);
@@ -355,6 +376,105 @@ static void test_a_request_waits_for_its_doorbell(void **state)
     pair_close(pair);
 }
 
+/* -- Several queue pairs ------------------------------------------------------------------------*/
+
+static void connect_another(struct pair *pair, struct qp *qps[2])
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        qps[i] = roce_program_qp(&pair->programs[i], QP_RC);
+    }
+    roce_program_connect(&pair->programs[0], qps[0], &pair->programs[1], qps[1]);
+}
+
+static struct send_request write_to(const struct pair *pair, uint32_t number)
+{
+    return (struct send_request){.kind = WORK_WRITE,
+                                 .flags = WORK_SIGNALED,
+                                 .wr_id = number,
+                                 .remote_address =
+                                     roce_program_address(&pair->programs[1], FAR + PLACE(number)),
+                                 .remote_key = pair->programs[1].region.key};
+}
+
+/* The first queue pair was posted to, and its doorbell does not come. */
+static void test_a_held_queue_pair_holds_no_other(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_open(QP_RC, warm);
+    struct qp *others[2];
+    connect_another(pair, others);
+    struct roce_program *program = &pair->programs[0];
+    const struct sge sge = {roce_program_address(program, 0), 8, program->region.key};
+    struct send_request first = write_to(pair, 0);
+    first.sges = &sge;
+    first.sge_count = 1;
+    assert_int_equal(qp_post_send(pair->qps[0], &first), STATUS_OK);
+    const struct send_request second = write_to(pair, 1);
+    roce_program_post(program, others[0], &second, PLACE(1), 8);
+    assert_int_equal(await(pair, 0).wr_id, 1);
+    assert_int_equal(pair->programs[1].written_ps, one_way_ps(pair, 12 + 16, 8));
+    roce_doorbell(program->function, pair->qps[0]);
+    assert_int_equal(await(pair, 0).wr_id, 0);
+    pair_close(pair);
+}
+
+/* Both end nearly at the same time; one after the other, the first would take half as long. */
+static void test_queue_pairs_take_turns(void **state)
+{
+    (void)state;
+    const uint32_t bytes = 400000;
+    struct pair *pair = pair_open(QP_RC, warm);
+    struct qp *others[2];
+    connect_another(pair, others);
+    const struct send_request request = write_to(pair, 0);
+    roce_program_post(&pair->programs[0], pair->qps[0], &request, 0, bytes);
+    roce_program_post(&pair->programs[0], others[0], &request, 0, bytes);
+    (void)await(pair, 0);
+    const uint64_t first_ps = pair->sim.now_ps;
+    (void)await(pair, 0);
+    assert_true(pair->sim.now_ps - first_ps < first_ps / 10);
+    pair_close(pair);
+}
+
+/* Two queue pairs take turns, and each puts the other's context out at both ends. */
+static void test_the_oldest_context_goes(void **state)
+{
+    (void)state;
+    const char *const settings[][2] = {{"cache=1", NULL}, {"cache=2", NULL}};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct pair *pair = pair_open(QP_RC, settings[i]);
+        struct qp *others[2];
+        connect_another(pair, others);
+        const struct send_request request = write_to(pair, 0);
+        for (uint32_t k = 0; k < 6; k++) {
+            roce_program_post(&pair->programs[0], k % 2 == 0 ? pair->qps[0] : others[0], &request,
+                              0, 8);
+            (void)await(pair, 0);
+        }
+        assert_int_equal(roce_counters_of(pair->roce).contexts_read, i == 0 ? 12 : 4);
+        pair_close(pair);
+    }
+}
+
+/* A notification that nobody has taken is no news with the next packet. */
+static void test_news_are_told_once(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_open(QP_RC, warm);
+    const struct roce_program *target = &pair->programs[1];
+    cq_arm(&pair->programs[1].cq, false);
+    roce_program_receive(&pair->programs[1], pair->qps[1], 5, FAR, 64);
+    const struct send_request request = {.kind = WORK_SEND, .flags = WORK_SIGNALED};
+    roce_program_post(&pair->programs[0], pair->qps[0], &request, 0, 8);
+    (void)await(pair, 0);
+    assert_true(nic_has_news(target->engine));
+    assert_int_equal(target->changes, 2);
+    write_from(pair, 0, 8, WORK_SIGNALED);
+    (void)await(pair, 0);
+    assert_int_equal(target->changes, 3);
+    pair_close(pair);
+}
+
 /* -- Ends ---------------------------------------------------------------------------------------*/
 
 static void test_a_process_that_ended_gets_nothing(void **state)
@@ -397,39 +517,74 @@ static void test_a_queue_pair_goes_at_any_time(void **state)
 
 #define ROUNDS 40u
 
-/* Writes of several packets, both ways at a time, whose doorbells ring while others are under way.
- */
-static void stream(enum qp_type type, const char *const *settings)
+/* Messages by number, and how many of each program's are complete. */
+struct sent {
+    enum work_kind kinds[2 * ROUNDS];
+    uint32_t bytes[2 * ROUNDS], completed[2];
+};
+
+static void post_number(struct pair *pair, struct sent *sent, uint32_t i)
 {
-    struct pair *pair = pair_open(type, settings);
-    struct prng *const prng = &pair->sim.prng;
-    uint32_t completed[2] = {0}, bytes[2 * ROUNDS];
-    for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
-        const uint32_t from = i % 2;
-        bytes[i] = 1 + (uint32_t)prng_below(prng, PLACE(1));
-        write_number(pair, from, i, bytes[i], WORK_SIGNALED);
-        sim_run_until(&pair->sim, pair->sim.now_ps + prng_below(prng, 900000));
-        struct completion completion;
-        while (cq_poll(&pair->programs[from].cq, &completion, 1) == 1) {
+    const uint32_t from = i % 2;
+    const struct roce_program *peer = &pair->programs[1 - from];
+    const struct send_request request = {.kind = sent->kinds[i],
+                                         .flags = WORK_SIGNALED,
+                                         .remote_address =
+                                             roce_program_address(peer, FAR + PLACE(i)),
+                                         .remote_key = peer->region.key};
+    if (sent->kinds[i] == WORK_SEND) {
+        roce_program_receive(&pair->programs[1 - from], pair->qps[1 - from], i, FAR + PLACE(i),
+                             PLACE(1));
+    }
+    roce_program_post(&pair->programs[from], pair->qps[from], &request, PLACE(i), sent->bytes[i]);
+}
+
+static void count_completions(struct pair *pair, struct sent *sent)
+{
+    struct completion completion = {0};
+    for (uint32_t program = 0; program < 2; program++) {
+        while (cq_poll(&pair->programs[program].cq, &completion, 1) == 1) {
             assert_int_equal(completion.status, COMPLETION_SUCCESS);
-            completed[from]++;
+            sent->completed[program] += !completion_is_receive(&completion);
         }
     }
-    for (uint32_t from = 0; from < 2; from++) {
-        for (; completed[from] < ROUNDS; completed[from]++) {
-            (void)await(pair, from);
-        }
-    }
-    sim_run_until(&pair->sim, pair->sim.now_ps + 10000000);
+}
+
+static void check_stream(const struct pair *pair, const struct sent *sent)
+{
     for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
         assert_memory_equal(pair->programs[1 - i % 2].memory + FAR + PLACE(i),
-                            pair->programs[i % 2].memory + PLACE(i), bytes[i]);
+                            pair->programs[i % 2].memory + PLACE(i), sent->bytes[i]);
     }
-    const struct nic_counters *counters = nic_counters(pair->programs[0].engine);
-    assert_int_equal(counters->values[COUNTER_retransmitted_pkts], 0);
-    assert_int_equal(counters->values[COUNTER_out_of_seq_request], 0);
-    assert_int_equal(counters->values[COUNTER_stale_acks], 0);
-    assert_int_equal(counters->values[COUNTER_rdma_writes], ROUNDS);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct nic_counters *counters = nic_counters(pair->programs[i].engine);
+        assert_int_equal(counters->values[COUNTER_retransmitted_pkts], 0);
+        assert_int_equal(counters->values[COUNTER_out_of_seq_request], 0);
+        assert_int_equal(counters->values[COUNTER_stale_acks], 0);
+        assert_int_equal(sent->completed[i], ROUNDS);
+    }
+}
+
+/* Messages of several packets, both ways at a time, whose doorbells ring while others are under
+ * way. */
+static void stream(enum qp_type type, const char *const *settings)
+{
+    static const enum work_kind kinds[] = {WORK_WRITE, WORK_SEND, WORK_READ};
+    struct pair *pair = pair_open(type, settings);
+    struct prng *const prng = &pair->sim.prng;
+    struct sent sent = {.completed = {0}};
+    for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
+        sent.kinds[i] = kinds[prng_below(prng, type == QP_RC ? 3 : 1)];
+        sent.bytes[i] = 1 + (uint32_t)prng_below(prng, prng_below(prng, 2) == 0 ? 64 : PLACE(1));
+        post_number(pair, &sent, i);
+        if (prng_below(prng, 2) == 0) {
+            sim_run_until(&pair->sim, pair->sim.now_ps + prng_below(prng, 900000));
+        }
+        count_completions(pair, &sent);
+    }
+    sim_run_until(&pair->sim, pair->sim.now_ps + 1000000000);
+    count_completions(pair, &sent);
+    check_stream(pair, &sent);
     pair_close(pair);
 }
 
@@ -449,6 +604,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_write_takes_the_sum),
         cmocka_unit_test(test_send_completes_behind_its_data),
+        cmocka_unit_test(test_empty_messages),
         cmocka_unit_test(test_read_takes_the_sum),
         cmocka_unit_test(test_inline_in_the_doorbell),
         cmocka_unit_test(test_payload_is_that_of_its_dma_time),
@@ -456,6 +612,10 @@ int main(void)
         cmocka_unit_test(test_atomic_adds_at_one_time),
         cmocka_unit_test(test_datagram_comes_with_its_addresses),
         cmocka_unit_test(test_a_request_waits_for_its_doorbell),
+        cmocka_unit_test(test_a_held_queue_pair_holds_no_other),
+        cmocka_unit_test(test_queue_pairs_take_turns),
+        cmocka_unit_test(test_the_oldest_context_goes),
+        cmocka_unit_test(test_news_are_told_once),
         cmocka_unit_test(test_a_process_that_ended_gets_nothing),
         cmocka_unit_test(test_a_queue_pair_goes_at_any_time),
         cmocka_unit_test(test_streams_keep_their_order),
