@@ -10,8 +10,10 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "drivers/system/system.h"
 #include "virtual/world.h"
 #include "world/account.h"
 
@@ -41,14 +43,14 @@ static void *map_arena(uint32_t number, int how)
 {
     char path[64];
     snprintf(path, sizeof(path), BOX_ARENA_PATH, (unsigned)number);
-    const int file = open(path, O_RDWR | O_CLOEXEC);
+    const int file = system_open(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
     if (file < 0) {
         return NULL;
     }
     void *memory = mmap((void *)(uintptr_t)BOX_ARENA_ADDRESS(number), BOX_ARENA_BYTES,
                         PROT_READ | PROT_WRITE, how | MAP_FIXED | MAP_NORESERVE, file, 0);
     const int reason = errno;
-    close(file);
+    syscall(SYS_close, file);
     errno = reason;
     return memory == MAP_FAILED ? NULL : memory;
 }
@@ -61,7 +63,7 @@ static bool make_nic(struct live *live, char *error, size_t error_bytes)
         return false;
     }
     /* A child of fork gets a copy (live_forked): the arena stays its parent's. */
-    madvise(memory, BOX_ARENA_BYTES, MADV_DONTFORK);
+    (void)!system_advise(memory, BOX_ARENA_BYTES, MADV_DONTFORK);
     live->arena = arena_begin(memory, BOX_ARENA_BYTES);
     void *place = arena_take(live->arena, nic_bytes(&limits));
     CHECK(place != NULL); /* The arena is larger by far. */
@@ -122,7 +124,7 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
     }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failed = pthread_create(&thread, NULL, world_listen, live);
+    const int failed = system_start_thread(&thread, world_listen, live);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed != 0) {
         snprintf(error, error_bytes, "no thread for the NIC's events: %s", strerror(failed));

@@ -5,7 +5,8 @@
  */
 #include "virtual/world.h"
 
-void world_tell(struct live *live)
+/* (locked) Tells the program of notifications and events that there are. */
+static void tell_news(struct live *live)
 {
     struct nic_event event;
     struct cq *cq;
@@ -24,7 +25,7 @@ void world_tell(struct live *live)
 static inline void tell(struct live *live)
 {
     if (nic_has_news(live->nic)) {
-        world_tell(live);
+        tell_news(live);
     }
 }
 
@@ -34,7 +35,7 @@ void *world_listen(void *context)
     struct live *live = context;
     while (world_ask(BOX_ASK_NEWS, live->number, NULL) == 0) {
         live_lock(live);
-        world_tell(live);
+        tell_news(live);
         live_unlock(live);
     }
     return NULL;

@@ -59,9 +59,7 @@ void world_forget_thread(struct live *live);
 /* (locked) What others do meanwhile they may do with the lock, too: it is taken again then. */
 int64_t world_ask_unlocked(struct live *live, enum box_ask what, const void *about);
 
-/* progress.c: (locked) tells the program of notifications and events that there are. */
-void world_tell(struct live *live);
-/* The thread that waits for them: `live`. */
+/* progress.c: the thread that waits for notifications and events of `live`. */
 void *world_listen(void *live);
 
 /* port.c: what leads to the NIC with this GID (nic_av.link). NULL: no NIC ever had it. */
