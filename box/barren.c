@@ -7,7 +7,8 @@
  * nothing ever comes, virtual time would creep: a poll costs the machine more than it costs in
  * virtual time. A clock may be read late, so the cost of a reading doubles again and again while no
  * NIC counts a packet and the thread does nothing else. So a hang comes to its timers, and to its
- * report. A machine's next event is known, so there no cost grows: see call_nic.c.
+ * report. Polls of a machine's NIC have another way to get ahead (call_nic.c), since its next event
+ * is known: clocks between them cost what they cost.
  */
 #include <sys/syscall.h>
 
@@ -22,6 +23,7 @@ enum {
         13, /* A clock costs 0.2 ms then; nonic takes a poller for one up to 1 ms for 16 rounds. */
     GRANT_NS = 1000000, /* between two looks at a thread that only reads clocks, */
     GRANT_READS = 64,   /* or its readings */
+    VAIN_POLLS = 1000,
 };
 
 static uint64_t nic_work(const struct box *box)
@@ -52,8 +54,7 @@ static unsigned doublings(const struct thread *thread)
 
 static void set_cost(struct box *box, const struct thread *thread)
 {
-    const unsigned grown = box->machine != NULL ? 0 : doublings(thread);
-    box->page->clock_cost_ns = (uint32_t)BOX_CLOCK_COST_NS << grown;
+    box->page->clock_cost_ns = (uint32_t)BOX_CLOCK_COST_NS << doublings(thread);
 }
 
 void barren_begin(struct box *box, struct thread *thread)
@@ -83,9 +84,17 @@ void barren_found_nothing(struct thread *thread)
     thread->barren += thread->call.number == SYS_sched_yield ? READS_OF_YIELD : READS_OF_CALL;
 }
 
+void barren_polled(struct box *box, struct thread *thread)
+{
+    const uint64_t polls = thread->vain_polls;
+    barren_over(box, thread);
+    thread->vain_polls = polls + 1;
+}
+
 void barren_over(struct box *box, struct thread *thread)
 {
     thread->barren = 0;
+    thread->vain_polls = 0;
     thread->reads_before = box->page->clock_reads;
     set_cost(box, thread);
 }
@@ -93,7 +102,8 @@ void barren_over(struct box *box, struct thread *thread)
 bool barren_is_idle(const struct box *box, const struct thread *thread)
 {
     /* A program without a NIC that reads clocks for long only lets time go by. */
-    return box->page->nics > 0 && doublings(thread) == DOUBLINGS_MAX;
+    return box->page->nics > 0 &&
+           (doublings(thread) == DOUBLINGS_MAX || thread->vain_polls >= VAIN_POLLS);
 }
 
 uint64_t barren_cost(const struct thread *thread, uint64_t cost_ns)

@@ -59,7 +59,7 @@ static enum call_next park(struct box *box, struct thread *thread, struct seat *
     const bool is_next = now.calls == thread->empty.calls + 1;
     const bool is_again = is_next && now.clock_reads == thread->empty.clock_reads;
     thread->empty = now;
-    barren_found_nothing(thread);
+    barren_polled(box, thread);
     if (machine_has_changed(seat, thread) || !is_next) {
         thread->polls_since_ns = box->page->clock_ns;
         thread->nap_ns = NAP_NS;

@@ -119,6 +119,7 @@ struct thread {
     struct loop loop;
     struct empty_poll empty;
     uint64_t seen_changes;   /* of its NIC, when it last found nothing */
+    uint64_t vain_polls;     /* of its NIC, in a row */
     uint64_t polls_since_ns; /* when it began to find nothing */
     uint64_t calls;
     uint64_t site_rip, site_rsp; /* of the last call at which it gave way or waited */
@@ -260,6 +261,8 @@ void barren_begin(struct box *box, struct thread *thread);
 void barren_end(struct box *box, struct thread *thread);
 void barren_found_nothing(struct thread *thread);
 void barren_over(struct box *box, struct thread *thread);
+/* It polled a machine's NIC in vain. */
+void barren_polled(struct box *box, struct thread *thread);
 /* It has done nothing else for very long. */
 bool barren_is_idle(const struct box *box, const struct thread *thread);
 /* The cost of a call that may find nothing. */
