@@ -48,11 +48,13 @@ bool repeat_judge_machine(struct repeat *repeat)
     snprintf(config.topology, sizeof(config.topology), TOPOLOGY);
     repeat->box.machine = &config;
     for (int i = 1; i < repeat->argc && strcmp(repeat->argv[i], "--") != 0; i++) {
-        if (strcmp(repeat->argv[i], "--strict") != 0) {
+        const size_t bytes = strcspn(repeat->argv[i], "=");
+        if (strcmp(repeat->argv[i], "--strict") != 0 &&
+            (bytes != 7 || strncmp(repeat->argv[i], "--check", bytes) != 0)) {
             fprintf(stderr,
                     "nonic: with --machine there is no %.*s: its NICs are not live ones; of the "
-                    "options of 'nonic run' it takes --strict\n",
-                    (int)strcspn(repeat->argv[i], "="), repeat->argv[i]);
+                    "options of 'nonic run' it takes --strict and --check\n",
+                    (int)bytes, repeat->argv[i]);
             return false;
         }
     }
