@@ -24,7 +24,7 @@ void account_say(struct account *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 const char *account_state_name(enum qp_state state);
-/* Of a service with a peer, and far enough to have one. */
+/* Its service has a peer, and it has come far enough to have one. */
 bool account_is_connected(const struct qp *qp);
 
 /* `nic` is a struct nic. */
