@@ -186,7 +186,7 @@ static void test_lines_are_as_described(void **state)
     assert_int_equal(come_ps(NULL, GRAPH) + 700000 + 800000, usual_ps + frame * 240);
 }
 
-/* What may still come after a pause was asked for finds room. */
+/* Frames that still come after a pause was asked for find room. */
 static void test_inputs_leave_headroom(void **state)
 {
     (void)state;

@@ -386,54 +386,62 @@ static void connect_another(struct pair *pair, struct qp *qps[2])
     roce_program_connect(&pair->programs[0], qps[0], &pair->programs[1], qps[1]);
 }
 
-static struct send_request write_to(const struct pair *pair, uint32_t number)
+static struct send_request request_to(const struct roce_program *peer, enum work_kind kind,
+                                      uint32_t number)
 {
-    return (struct send_request){.kind = WORK_WRITE,
+    return (struct send_request){.kind = kind,
                                  .flags = WORK_SIGNALED,
                                  .wr_id = number,
-                                 .remote_address =
-                                     roce_program_address(&pair->programs[1], FAR + PLACE(number)),
-                                 .remote_key = pair->programs[1].region.key};
+                                 .remote_address = roce_program_address(peer, FAR + PLACE(number)),
+                                 .remote_key = peer->region.key};
 }
 
-/* The first queue pair was posted to, and its doorbell does not come. */
+/* The first queue pair was posted to twice, and its doorbell does not come. The second one's answer
+ * leaves. */
 static void test_a_held_queue_pair_holds_no_other(void **state)
 {
     (void)state;
     struct pair *pair = pair_open(QP_RC, warm);
     struct qp *others[2];
     connect_another(pair, others);
-    struct roce_program *program = &pair->programs[0];
-    const struct sge sge = {roce_program_address(program, 0), 8, program->region.key};
-    struct send_request first = write_to(pair, 0);
+    struct roce_program *own = &pair->programs[0];
+    const struct sge sge = {roce_program_address(own, 0), 8, own->region.key};
+    struct send_request first = request_to(&pair->programs[1], WORK_WRITE, 0);
     first.sges = &sge;
     first.sge_count = 1;
     assert_int_equal(qp_post_send(pair->qps[0], &first), STATUS_OK);
-    const struct send_request second = write_to(pair, 1);
-    roce_program_post(program, others[0], &second, PLACE(1), 8);
-    assert_int_equal(await(pair, 0).wr_id, 1);
-    assert_int_equal(pair->programs[1].written_ps, one_way_ps(pair, 12 + 16, 8));
-    roce_doorbell(program->function, pair->qps[0]);
-    assert_int_equal(await(pair, 0).wr_id, 0);
+    assert_int_equal(qp_post_send(pair->qps[0], &first), STATUS_OK);
+    roce_poke(own->function);
+    const struct send_request back = request_to(own, WORK_WRITE, 1);
+    roce_program_post(&pair->programs[1], others[1], &back, PLACE(1), 8);
+    (void)await(pair, 1);
+    assert_int_equal(pair->sim.now_ps, one_way_ps(pair, 12 + 16, 8) + acknowledged_ps(pair));
+    roce_doorbell(own->function, pair->qps[0]);
+    (void)await(pair, 0);
+    (void)await(pair, 0);
     pair_close(pair);
 }
 
-/* Both end nearly at the same time; one after the other, the first would take half as long. */
+/* Two that are posted to together end together; one after the other, the first one would need half
+ * of the time. */
 static void test_queue_pairs_take_turns(void **state)
 {
     (void)state;
     const uint32_t bytes = 400000;
-    struct pair *pair = pair_open(QP_RC, warm);
-    struct qp *others[2];
-    connect_another(pair, others);
-    const struct send_request request = write_to(pair, 0);
-    roce_program_post(&pair->programs[0], pair->qps[0], &request, 0, bytes);
-    roce_program_post(&pair->programs[0], others[0], &request, 0, bytes);
-    (void)await(pair, 0);
-    const uint64_t first_ps = pair->sim.now_ps;
-    (void)await(pair, 0);
-    assert_true(pair->sim.now_ps - first_ps < first_ps / 10);
-    pair_close(pair);
+    static const enum work_kind kinds[] = {WORK_WRITE, WORK_READ};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct pair *pair = pair_open(QP_RC, warm);
+        struct qp *others[2];
+        connect_another(pair, others);
+        const struct send_request request = request_to(&pair->programs[1], kinds[i], 0);
+        roce_program_post(&pair->programs[0], pair->qps[0], &request, 0, bytes);
+        roce_program_post(&pair->programs[0], others[0], &request, 0, bytes);
+        (void)await(pair, 0);
+        const uint64_t first_ps = pair->sim.now_ps;
+        (void)await(pair, 0);
+        assert_true(pair->sim.now_ps - first_ps < first_ps / 10);
+        pair_close(pair);
+    }
 }
 
 /* Two queue pairs take turns, and each puts the other's context out at both ends. */
@@ -445,7 +453,7 @@ static void test_the_oldest_context_goes(void **state)
         struct pair *pair = pair_open(QP_RC, settings[i]);
         struct qp *others[2];
         connect_another(pair, others);
-        const struct send_request request = write_to(pair, 0);
+        const struct send_request request = request_to(&pair->programs[1], WORK_WRITE, 0);
         for (uint32_t k = 0; k < 6; k++) {
             roce_program_post(&pair->programs[0], k % 2 == 0 ? pair->qps[0] : others[0], &request,
                               0, 8);
@@ -497,9 +505,11 @@ static void test_a_queue_pair_goes_at_any_time(void **state)
     (void)state;
     const char *const settings[] = {"cache=1", NULL};
     uint64_t forgotten = 0;
-    for (uint64_t at_ps = 0; at_ps < 12000000; at_ps += 100000) {
+    for (uint64_t at_ps = 0; at_ps < 12000000; at_ps += 50000) {
         struct pair *pair = pair_open(QP_RC, settings);
-        write_number(pair, 0, 0, 3000, WORK_SIGNALED);
+        const struct send_request request = {.kind = WORK_SEND, .flags = WORK_SIGNALED};
+        roce_program_receive(&pair->programs[1], pair->qps[1], 5, FAR, 3000);
+        roce_program_post(&pair->programs[0], pair->qps[0], &request, 0, 3000);
         write_number(pair, 1, 0, 3000, WORK_SIGNALED);
         sim_run_until(&pair->sim, at_ps);
         struct qp *qp = pair->qps[1];
