@@ -11,24 +11,6 @@
 /* The longest frame: Ethernet's header and FCS, IPv6, UDP, headers, payload, ICRC. */
 #define FRAME_BYTES_MAX (18 + 48 + NIC_HEADERS_BYTES_MAX + ROCE_PAYLOAD_BYTES_MAX + 4)
 
-/* -- Nodes --------------------------------------------------------------------------------------*/
-
-static void on_frame(struct sim_port *port, struct sim_frame *frame)
-{
-    roce_arrive(CONTAINER_OF(port, struct roce_node, port),
-                CONTAINER_OF(frame, struct roce_flight, frame));
-}
-
-static void on_begin(struct sim_port *port, struct sim_frame *frame)
-{
-    struct roce_node *node = CONTAINER_OF(port, struct roce_node, port);
-    struct roce_flight *flight = CONTAINER_OF(frame, struct roce_flight, frame);
-    roce_wait(node, -(int64_t)roce_room(flight));
-    roce_serve(node);
-}
-
-static const struct sim_port_calls node_calls = {.on_frame = on_frame, .on_begin = on_begin};
-
 /* -- Switches -----------------------------------------------------------------------------------*/
 
 static void on_loss(struct sim_ethernet_switch *at, struct sim_frame *frame, enum sim_loss loss)
@@ -77,14 +59,14 @@ static struct sim_ethernet_kind line_of(const struct roce *roce, const struct to
     return line;
 }
 
-static void open_vertex(struct roce *roce, uint32_t vertex)
+static void open_vertex(struct roce *roce, uint32_t vertex, const struct sim_port_calls *calls)
 {
     const struct topology *topology = &roce->topology;
     const uint32_t degree = topology_degree(topology, vertex);
     struct sim_ethernet_switch_kind kind = roce->config.switches;
     kind.line = line_of(roce, topology_port_of(topology, vertex, 0));
     if (vertex < topology->nodes) {
-        sim_port_open(&roce->nodes[vertex].port, roce->sim, &kind.line, &node_calls);
+        sim_port_open(&roce->nodes[vertex].port, roce->sim, &kind.line, calls);
         return;
     }
     struct sim_ethernet_switch *at = &roce->switches[vertex - topology->nodes];
@@ -134,7 +116,8 @@ static bool open_topology(struct roce *roce, char *error, size_t error_bytes)
     return true;
 }
 
-bool roce_fabric_open(struct roce *roce, char *error, size_t error_bytes)
+bool roce_fabric_open(struct roce *roce, const struct sim_port_calls *calls, char *error,
+                      size_t error_bytes)
 {
     if (!open_topology(roce, error, error_bytes)) {
         return false;
@@ -150,7 +133,7 @@ bool roce_fabric_open(struct roce *roce, char *error, size_t error_bytes)
         list_init(&roce->nodes[i].contexts);
     }
     for (uint32_t vertex = 0; vertex < topology_vertices(topology); vertex++) {
-        open_vertex(roce, vertex);
+        open_vertex(roce, vertex, calls);
     }
     for (uint32_t vertex = 0; vertex < topology_vertices(topology); vertex++) {
         join(roce, vertex);

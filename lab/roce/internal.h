@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * internal - between the files of the RoCE machine: machine.c (opening, functions), pcie.c, send.c,
- * receive.c, fabric.c (switches and lines).
+ * internal - between the files of the RoCE machine. They call one another downwards: machine.c
+ * (opening, functions, timers), receive.c, send.c, connection.c, fabric.c (switches and lines),
+ * capture.c, pcie.c.
  */
 #ifndef LAB_ROCE_INTERNAL_H
 #define LAB_ROCE_INTERNAL_H
@@ -118,7 +119,7 @@ struct roce {
     struct sim_trace *trace;     /* Likewise. */
 };
 
-/* -- machine.c ----------------------------------------------------------------------------------*/
+/* -- connection.c -------------------------------------------------------------------------------*/
 
 /* That of a queue pair of the function's engine; it may be new. */
 struct roce_connection *roce_connection_of(struct roce_function *function, struct qp *qp);
@@ -139,7 +140,12 @@ static inline void roce_enter(struct roce_function *function)
 void roce_settle(struct roce_function *function, bool changed);
 /* When the context of a connection is on the chip; its reading begins now if it is not. */
 uint64_t roce_context(struct roce_connection *connection);
-void roce_end(struct roce_flight *flight);
+static inline void roce_end(struct roce_flight *flight)
+{
+    sim_pool_give(&flight->roce->flights, flight);
+}
+/* The packet, which was to leave, does not. */
+void roce_drop(struct roce_flight *flight, uint64_t *counter);
 
 /* -- pcie.c -------------------------------------------------------------------------------------*/
 
@@ -163,8 +169,6 @@ void roce_wait(struct roce_node *node, int64_t bytes);
 
 /* Pulls packets while there is room. */
 void roce_serve(struct roce_node *node);
-/* The packets of a connection that wait for work requests are not sent. */
-void roce_drop_held(struct roce_connection *connection);
 /* A packet has come, from the line or from the node itself. */
 void roce_arrive(struct roce_node *node, struct roce_flight *flight);
 
@@ -173,7 +177,9 @@ void roce_capture_flight(const struct roce_flight *flight);
 
 /* -- fabric.c -----------------------------------------------------------------------------------*/
 
-bool roce_fabric_open(struct roce *roce, char *error, size_t error_bytes);
+/* `calls` are those of nodes' ports. */
+bool roce_fabric_open(struct roce *roce, const struct sim_port_calls *calls, char *error,
+                      size_t error_bytes);
 void roce_fabric_close(struct roce *roce);
 
 #endif

@@ -12,76 +12,6 @@
 /* Doorbells on their way: a program that rings more often waits for nothing, but none does. */
 #define BELLS_MAX (1u << 20)
 
-/* -- Connections --------------------------------------------------------------------------------*/
-
-/* Begins anew: another queue pair, or none yet. */
-static void connection_start(struct roce_connection *connection)
-{
-    struct roce_function *function = connection->function;
-    const uint32_t birth = connection->birth;
-    if (birth != 0) {
-        roce_drop_held(connection);
-        list_remove(&connection->turn);
-        function->node->context_count -= !list_empty(&connection->cached);
-        list_remove(&connection->cached);
-    }
-    *connection = (struct roce_connection){.function = function, .birth = birth + 1};
-    list_init(&connection->held);
-    list_init(&connection->turn);
-    list_init(&connection->cached);
-}
-
-struct roce_connection *roce_connection_at(struct roce_function *function, uint32_t qpn)
-{
-    struct roce_connection *connection = &function->connections[qpn & function->mask];
-    if (connection->birth == 0) {
-        connection->function = function;
-        connection_start(connection);
-    }
-    return connection;
-}
-
-struct roce_connection *roce_connection_of(struct roce_function *function, struct qp *qp)
-{
-    struct roce_connection *connection = roce_connection_at(function, qp_number(qp));
-    if (connection->qp == qp) {
-        return connection;
-    }
-    if (connection->qp != NULL) {
-        connection_start(connection);
-    }
-    connection->qp = qp;
-    connection->rung = connection->fetched = qp_progress_of(qp).passed;
-    return connection;
-}
-
-void roce_forget(struct roce_function *function, const struct qp *qp)
-{
-    connection_start(roce_connection_at(function, qp_number(qp)));
-}
-
-uint64_t roce_context(struct roce_connection *connection)
-{
-    struct roce_node *node = connection->function->node;
-    struct roce *roce = node->roce;
-    if (roce->config.contexts == 0) {
-        return roce->sim->now_ps;
-    }
-    if (!list_empty(&connection->cached)) {
-        list_remove(&connection->cached);
-    } else {
-        roce->counters.contexts_read++;
-        connection->context_ps = roce_pcie_read(node, roce->config.context_bytes);
-        if (node->context_count == roce->config.contexts) {
-            (void)list_pop(&node->contexts);
-        } else {
-            node->context_count++;
-        }
-    }
-    list_append(&node->contexts, &connection->cached);
-    return sim_later(connection->context_ps, roce->sim->now_ps);
-}
-
 /* -- Functions ----------------------------------------------------------------------------------*/
 
 static void on_timer(struct sim *sim, struct sim_event *event)
@@ -94,20 +24,6 @@ static void on_timer(struct sim *sim, struct sim_event *event)
     }
     roce_settle(function, due);
     roce_serve(function->node);
-}
-
-void roce_settle(struct roce_function *function, bool changed)
-{
-    struct sim *sim = function->roce->sim;
-    const struct instant deadline = nic_deadline(function->engine);
-    sim_cancel(&function->timer);
-    if (deadline.ns < UINT64_MAX / SIM_NS) {
-        sim_schedule(sim, &function->timer, sim_later(deadline.ns * SIM_NS, sim->now_ps));
-    }
-    const bool news = nic_has_news(function->engine);
-    if (changed || (news && !function->had_news)) {
-        function->host.on_change(function->host.context);
-    }
 }
 
 struct roce_function *roce_attach(struct roce *roce, uint32_t node, struct nic *engine,
@@ -157,12 +73,25 @@ void roce_poke(struct roce_function *function)
     roce_serve(function->node);
 }
 
-/* -- The machine --------------------------------------------------------------------------------*/
+/* -- The lines of nodes -------------------------------------------------------------------------*/
 
-void roce_end(struct roce_flight *flight)
+static void on_frame(struct sim_port *port, struct sim_frame *frame)
 {
-    sim_pool_give(&flight->roce->flights, flight);
+    roce_arrive(CONTAINER_OF(port, struct roce_node, port),
+                CONTAINER_OF(frame, struct roce_flight, frame));
 }
+
+static void on_begin(struct sim_port *port, struct sim_frame *frame)
+{
+    struct roce_node *node = CONTAINER_OF(port, struct roce_node, port);
+    struct roce_flight *flight = CONTAINER_OF(frame, struct roce_flight, frame);
+    roce_wait(node, -(int64_t)roce_room(flight));
+    roce_serve(node);
+}
+
+static const struct sim_port_calls node_calls = {.on_frame = on_frame, .on_begin = on_begin};
+
+/* -- The machine --------------------------------------------------------------------------------*/
 
 struct roce *roce_open(struct sim *sim, const struct roce_config *config, char *error,
                        size_t error_bytes)
@@ -171,7 +100,7 @@ struct roce *roce_open(struct sim *sim, const struct roce_config *config, char *
     CHECK(roce != NULL);
     roce->sim = sim;
     roce->config = *config;
-    if (!roce_fabric_open(roce, error, error_bytes)) {
+    if (!roce_fabric_open(roce, &node_calls, error, error_bytes)) {
         free(roce);
         return NULL;
     }

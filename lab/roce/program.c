@@ -184,12 +184,10 @@ static void step(const struct roce_program *program, struct qp *qp,
 
 static void bring_up(struct roce_program *program, struct qp *qp, struct qp_attributes attributes)
 {
-    const bool connected = qp_type_of(qp) != QP_UD;
     attributes.port = 1;
     for (uint32_t state = QP_INIT; state <= QP_RTS; state++) {
         attributes.state = (uint8_t)state;
-        step(program, qp, &attributes,
-             state == QP_INIT && connected ? (uint32_t)QP_ATTR_ACCESS_FLAGS : 0);
+        step(program, qp, &attributes, state == QP_INIT ? (uint32_t)QP_ATTR_ACCESS_FLAGS : 0);
     }
     roce_poke(program->function);
 }
@@ -217,11 +215,6 @@ void roce_program_connect(struct roce_program *a, struct qp *a_qp, struct roce_p
 {
     connect_one(a, a_qp, b, b_qp);
     connect_one(b, b_qp, a, a_qp);
-}
-
-void roce_program_ready(struct roce_program *program, struct qp *qp, uint32_t qkey)
-{
-    bring_up(program, qp, (struct qp_attributes){.qkey = qkey});
 }
 
 /* -- Work ---------------------------------------------------------------------------------------*/

@@ -56,8 +56,6 @@ struct qp *roce_program_qp(struct roce_program *program, enum qp_type type);
 /* Connects two queue pairs of RC or UC; both can send afterwards. */
 void roce_program_connect(struct roce_program *a, struct qp *a_qp, struct roce_program *b,
                           struct qp *b_qp);
-/* A queue pair of UD can send, with this Q_Key. */
-void roce_program_ready(struct roce_program *program, struct qp *qp, uint32_t qkey);
 /* The address of a program, for datagrams. */
 struct nic_av roce_program_av(const struct roce_program *from, const struct roce_program *to);
 

@@ -333,12 +333,27 @@ static void test_atomic_adds_at_one_time(void **state)
     pair_close(pair);
 }
 
+/* A queue pair of UD can send. */
+static void make_ready(struct roce_program *program, struct qp *qp, uint32_t qkey)
+{
+    struct qp_attributes attributes = {.port = 1, .qkey = qkey};
+    for (uint32_t state = QP_INIT; state <= QP_RTS; state++) {
+        uint32_t missing, excess;
+        qp_judge_change(QP_UD, qp_state_of(qp), (enum qp_state)state, 0, &missing, &excess);
+        attributes.state = (uint8_t)state;
+        assert_int_equal(
+            qp_modify(qp, &attributes, QP_ATTR_STATE | missing, sim_instant(program->sim)),
+            STATUS_OK);
+    }
+    roce_poke(program->function);
+}
+
 static void test_datagram_comes_with_its_addresses(void **state)
 {
     (void)state;
     struct pair *pair = pair_open(QP_UD, warm);
     for (uint32_t i = 0; i < 2; i++) {
-        roce_program_ready(&pair->programs[i], pair->qps[i], 7);
+        make_ready(&pair->programs[i], pair->qps[i], 7);
     }
     roce_program_receive(&pair->programs[1], pair->qps[1], 9, FAR - NIC_GRH_BYTES, 1024);
     const struct nic_av av = roce_program_av(&pair->programs[0], &pair->programs[1]);

@@ -114,22 +114,6 @@ static bool gather(struct roce_flight *flight, const struct roce_host *host)
     return true;
 }
 
-static void drop(struct roce_flight *flight, uint64_t *counter)
-{
-    roce_wait(flight->connection->function->node, -(int64_t)roce_room(flight));
-    ++*counter;
-    roce_end(flight);
-}
-
-void roce_drop_held(struct roce_connection *connection)
-{
-    struct list *node;
-    while ((node = list_pop(&connection->held)) != NULL) {
-        drop(CONTAINER_OF(node, struct roce_flight, held),
-             &connection->function->roce->counters.forgotten);
-    }
-}
-
 /* -- The line -----------------------------------------------------------------------------------*/
 
 static void on_sent(struct sim *sim, struct sim_event *event)
@@ -138,16 +122,16 @@ static void on_sent(struct sim *sim, struct sim_event *event)
     struct roce_node *node = flight->connection->function->node;
     struct roce *roce = flight->roce;
     if (flight->to >= roce->function_count) {
-        drop(flight, &roce->counters.nobody);
+        roce_drop(flight, &roce->counters.nobody);
         return;
     }
     roce->counters.packets++;
     roce_capture_flight(flight);
     struct roce_node *peer = roce->functions[flight->to]->node;
     sim_note(sim, (uint64_t)flight->from << 32 | flight->to);
-    if (peer == node) {
+    if (peer == node) { /* It comes back by the node's own port, and takes no line. */
         roce_wait(node, -(int64_t)roce_room(flight));
-        roce_arrive(node, flight);
+        node->port.calls->on_frame(&node->port, &flight->frame);
         roce_serve(node);
     } else {
         flight->frame.destination = peer->number;
@@ -162,10 +146,10 @@ static void on_payload(struct sim *sim, struct sim_event *event)
     struct roce_node *node = connection->function->node;
     struct roce *roce = node->roce;
     if (!roce_is_alive(connection, flight->birth)) {
-        drop(flight, &roce->counters.forgotten);
+        roce_drop(flight, &roce->counters.forgotten);
     } else if (flight->unreadable ||
                (!flight->gathered && !gather(flight, &connection->function->host))) {
-        drop(flight, &roce->counters.unreadable);
+        roce_drop(flight, &roce->counters.unreadable);
     } else {
         const struct sim_span out =
             sim_wire_send(&node->sending, sim->now_ps, roce->config.packet_ps);
