@@ -95,6 +95,7 @@ const struct lab_experiment roce_one = {
     .judge_texts = judge_texts,
     .run = one,
     .explains =
-        "For exploring, on any network (--topology), with every byte checked. A capture has all "
+        "For exploring, on any network (--topology), with every byte checked. On networks with "
+        "circles pauses can deadlock, and connections fail then (buffer=0). A capture has all "
         "packets, with the times at which they leave their NICs.",
 };
