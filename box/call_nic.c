@@ -100,7 +100,9 @@ static enum call_next serve(struct box *box, struct thread *thread, struct seat 
     case BOX_ASK_FORGET: return answer(thread, machine_forget(seat, about) ? 0 : -EFAULT);
     case BOX_ASK_POLL: return park(box, thread, seat);
     case BOX_ASK_NEWS: return news(box, thread);
-    case BOX_ASK_TURN: return answer(thread, 0);
+    case BOX_ASK_TURN:
+        thread->empty.calls++; /* It stands between no two polls. */
+        return answer(thread, 0);
     case BOX_ASK_OPEN: break;
     }
     return answer(thread, -EINVAL);
