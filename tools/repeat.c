@@ -63,6 +63,9 @@ static void print_help(void)
         "give\n"
         "                         each step its time (docs/replay.md)\n"
         "  --set NAME=VALUE       change a parameter of the machine\n"
+        "  --topology FILE|WORDS  its network, as for 'nonic lab run', such as fat-tree:8: each "
+        "process\n"
+        "                         with a NIC is its next node (default: star:32)\n"
         "  --nic, --wire, --transport, --device, --paths, --capture, --fault, --strict, --check,\n"
         "  --odd, --stats         as for 'nonic run'\n"
         "  --help                 print this\n\n"
@@ -137,6 +140,7 @@ static bool take_option(struct repeat *repeat, int option, const char *value)
     case 'k': repeat->shrinks = true; break;
     case 'M': is_right = repeat_choose_machine(repeat, value), valid = "roce"; break;
     case 'P': repeat_note_setting(repeat, value); break;
+    case 'y': repeat->topology = value; break;
     case 'o': repeat->directory = value; break;
     case 'm': repeat->box.memory = true; break;
     case 'e': repeat->box.reference = true; break;
@@ -164,21 +168,35 @@ static void pass_on(struct repeat *repeat, const char *name, const char *value)
 
 static int parse_options(int argc, char **argv, struct repeat *repeat)
 {
-    static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'},    {"seeds", required_argument, NULL, 'S'},
-        {"until-failure", no_argument, NULL, 'u'}, {"fails-if", required_argument, NULL, 'f'},
-        {"jobs", required_argument, NULL, 'j'},    {"until", required_argument, NULL, 't'},
-        {"without", required_argument, NULL, 'w'}, {"holds", required_argument, NULL, 'H'},
-        {"shrink", no_argument, NULL, 'k'},        {"output", required_argument, NULL, 'o'},
-        {"memory", no_argument, NULL, 'm'},        {"every-call", no_argument, NULL, 'e'},
-        {"tick", required_argument, NULL, 'T'},    {"help", no_argument, NULL, 'h'},
-        {"machine", required_argument, NULL, 'M'}, {"set", required_argument, NULL, 'P'},
-        {"nic", required_argument, NULL, 1000},    {"wire", required_argument, NULL, 1000},
-        {"device", required_argument, NULL, 1000}, {"transport", required_argument, NULL, 1000},
-        {"paths", required_argument, NULL, 1000},  {"capture", required_argument, NULL, 1000},
-        {"fault", required_argument, NULL, 1000},  {"strict", no_argument, NULL, 1000},
-        {"check", optional_argument, NULL, 1000},  {"odd", optional_argument, NULL, 1000},
-        {"stats", no_argument, NULL, 1000},        {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"seed", required_argument, NULL, 's'},
+                                            {"seeds", required_argument, NULL, 'S'},
+                                            {"until-failure", no_argument, NULL, 'u'},
+                                            {"fails-if", required_argument, NULL, 'f'},
+                                            {"jobs", required_argument, NULL, 'j'},
+                                            {"until", required_argument, NULL, 't'},
+                                            {"without", required_argument, NULL, 'w'},
+                                            {"holds", required_argument, NULL, 'H'},
+                                            {"shrink", no_argument, NULL, 'k'},
+                                            {"output", required_argument, NULL, 'o'},
+                                            {"memory", no_argument, NULL, 'm'},
+                                            {"every-call", no_argument, NULL, 'e'},
+                                            {"tick", required_argument, NULL, 'T'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"machine", required_argument, NULL, 'M'},
+                                            {"set", required_argument, NULL, 'P'},
+                                            {"topology", required_argument, NULL, 'y'},
+                                            {"nic", required_argument, NULL, 1000},
+                                            {"wire", required_argument, NULL, 1000},
+                                            {"device", required_argument, NULL, 1000},
+                                            {"transport", required_argument, NULL, 1000},
+                                            {"paths", required_argument, NULL, 1000},
+                                            {"capture", required_argument, NULL, 1000},
+                                            {"fault", required_argument, NULL, 1000},
+                                            {"strict", no_argument, NULL, 1000},
+                                            {"check", optional_argument, NULL, 1000},
+                                            {"odd", optional_argument, NULL, 1000},
+                                            {"stats", no_argument, NULL, 1000},
+                                            {NULL, 0, NULL, 0}};
     int option, index;
     while ((option = getopt_long(argc, argv, "+ho:", options, &index)) != -1) {
         if (option == 'h') {

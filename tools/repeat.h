@@ -36,6 +36,7 @@ struct repeat {
     const char *fails_if;  /* an extended regular expression, or NULL */
     const char *directory; /* -o, or NULL */
     const char *machine;   /* --machine, or NULL: NICs are live ones */
+    const char *topology;  /* of its network: --topology, or NULL */
     const char **settings; /* of the machine: --set */
     int setting_count;
     int argc;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "lab/roce/roce.h"
+#include "tools/lab.h"
 #include "tools/repeat.h"
 
 /* Each process that opens a NIC is a node of its own, as long as there are nodes. */
@@ -27,15 +28,52 @@ void repeat_note_setting(struct repeat *repeat, const char *setting)
     repeat->settings[repeat->setting_count++] = setting;
 }
 
-bool repeat_judge_machine(struct repeat *repeat)
+static bool refuse(const char *option, const char *why)
+{
+    fprintf(stderr, "nonic: --%s%s\n", option, why);
+    return false;
+}
+
+/* Options that only a machine has. */
+static bool judge_without(const struct repeat *repeat)
+{
+    static const char why[] = " is for a --machine, and there is none";
+    if (repeat->setting_count > 0) {
+        return refuse("set", why);
+    }
+    return repeat->topology == NULL || refuse("topology", why);
+}
+
+/* A network in words, or a file's text, which stays until the end of the run. Opens it once, so
+ * that what is wrong with it is told before the run. */
+static bool take_topology(struct roce_config *config, const char *topology)
+{
+    static struct lab_text text;
+    static struct sim sim;
+    char error[2 * ROCE_TEXT_BYTES + 400] = "";
+    snprintf(config->topology, sizeof(config->topology), "%s", topology);
+    if (strlen(topology) >= sizeof(config->topology)) {
+        return refuse("topology", " is too long");
+    }
+    if (!lab_text_read(&text, LAB_TOPOLOGY, topology, error, sizeof(error))) {
+        fprintf(stderr, "nonic: %s\n", error);
+        return false;
+    }
+    config->text = text.text;
+    config->text_bytes = text.bytes;
+    sim_init(&sim, 0);
+    struct roce *roce = roce_open(&sim, config, error, sizeof(error));
+    if (roce == NULL) {
+        fprintf(stderr, "nonic: --topology %s: %s\n", topology, error);
+        return false;
+    }
+    roce_close(roce);
+    return true;
+}
+
+static bool take_settings(struct roce_config *config, const struct repeat *repeat)
 {
     char error[400];
-    if (repeat->machine == NULL) {
-        if (repeat->setting_count > 0) {
-            fprintf(stderr, "nonic: --set is for a --machine, and there is none\n");
-        }
-        return repeat->setting_count == 0;
-    }
     struct roce_settings settings = roce_settings_default();
     for (int i = 0; i < repeat->setting_count; i++) {
         if (!roce_set(&settings, repeat->settings[i], error, sizeof(error))) {
@@ -43,9 +81,20 @@ bool repeat_judge_machine(struct repeat *repeat)
             return false;
         }
     }
+    *config = roce_config_of(&settings);
+    return true;
+}
+
+bool repeat_judge_machine(struct repeat *repeat)
+{
     static struct roce_config config;
-    config = roce_config_of(&settings);
-    snprintf(config.topology, sizeof(config.topology), TOPOLOGY);
+    if (repeat->machine == NULL) {
+        return judge_without(repeat);
+    }
+    if (!take_settings(&config, repeat) ||
+        !take_topology(&config, repeat->topology == NULL ? TOPOLOGY : repeat->topology)) {
+        return false;
+    }
     repeat->box.machine = &config;
     for (int i = 1; i < repeat->argc && strcmp(repeat->argv[i], "--") != 0; i++) {
         const size_t bytes = strcspn(repeat->argv[i], "=");

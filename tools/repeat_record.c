@@ -61,6 +61,9 @@ bool record_write(const struct repeat *repeat, const char *directory, uint64_t s
     json_object_set_new(run, "until_ns", number(box->until_ns));
     if (repeat->machine != NULL) {
         json_object_set_new(run, "machine", json_string(repeat->machine));
+        if (repeat->topology != NULL) {
+            json_object_set_new(run, "topology", json_string(repeat->topology));
+        }
         json_object_set_new(run, "settings",
                             texts((char **)(uintptr_t)repeat->settings, repeat->setting_count));
     }
@@ -108,6 +111,15 @@ static uint64_t *numbers_of(const json_t *array, size_t *count)
     return into;
 }
 
+/* A copy; NULL: it is no string. */
+static char *text_of(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    char *copy = text == NULL ? NULL : strdup(text);
+    CHECK(text == NULL || copy != NULL);
+    return copy;
+}
+
 bool record_read(const char *directory, struct repeat *repeat, uint64_t *digest)
 {
     char path[PATH_MAX];
@@ -140,7 +152,8 @@ bool record_read(const char *directory, struct repeat *repeat, uint64_t *digest)
                                        .no_ties = json_is_true(json_object_get(run, "no_ties")),
                                        .memory = json_is_true(json_object_get(run, "memory"))};
     repeat->box.holds = numbers_of(json_object_get(run, "holds"), &repeat->box.hold_count);
-    const char *machine = json_string_value(json_object_get(run, "machine"));
+    const char *machine = text_of(json_object_get(run, "machine"));
+    repeat->topology = text_of(json_object_get(run, "topology"));
     char **settings = texts_of(json_object_get(run, "settings"), &count);
     for (int i = 0; i < count; i++) {
         repeat_note_setting(repeat, settings[i]);

@@ -147,6 +147,10 @@ void repeat_say_command(const struct repeat *repeat, uint64_t seed, char *into, 
         say_word(into, bytes, "--machine");
         say_word(into, bytes, repeat->machine);
     }
+    if (repeat->topology != NULL) {
+        say_word(into, bytes, "--topology");
+        say_word(into, bytes, repeat->topology);
+    }
     for (int i = 0; i < repeat->setting_count; i++) {
         say_word(into, bytes, "--set");
         say_word(into, bytes, repeat->settings[i]);
