@@ -59,6 +59,7 @@ struct box_options {
     /* Programs' NICs and their network are this machine's; NULL: they are live ones. Programs are
      * to load another library then. */
     const struct roce_config *machine;
+    const char *capture; /* The machine's packets are written into this file; NULL: they are not. */
     const char *vdso; /* path of the object that stands in for Linux' vDSO */
 };
 

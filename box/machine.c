@@ -25,6 +25,7 @@ struct seat {
 struct machine {
     struct sim sim;
     struct roce *roce;
+    struct sim_capture *capture; /* NULL: nothing is captured. */
     struct seat seat[BOX_ARENAS_MAX];
     uint32_t seats; /* that ever were */
 };
@@ -64,6 +65,18 @@ void machine_catch_up(struct box *box)
 
 /* -- Opening ------------------------------------------------------------------------------------*/
 
+static bool open_capture(const struct box *box, struct machine *machine)
+{
+    struct box_result *result = box->result;
+    if (box->options.capture == NULL) {
+        return true;
+    }
+    machine->capture = sim_capture_open_ns(box->options.capture, PCAPNG_LINK_IP, result->error,
+                                           sizeof(result->error));
+    roce_capture(machine->roce, machine->capture);
+    return machine->capture != NULL;
+}
+
 bool machine_open(struct box *box)
 {
     struct box_result *result = box->result;
@@ -77,6 +90,11 @@ bool machine_open(struct box *box)
     machine->roce =
         roce_open(&machine->sim, box->options.machine, result->error, sizeof(result->error));
     if (machine->roce == NULL) {
+        free(machine);
+        return false;
+    }
+    if (!open_capture(box, machine)) {
+        roce_close(machine->roce);
         free(machine);
         return false;
     }
@@ -96,6 +114,10 @@ void machine_close(struct box *box)
     }
     box->page->digest = page_mixed(box->page->digest, machine->sim.digest);
     roce_close(machine->roce);
+    if (machine->capture != NULL &&
+        !sim_capture_close(machine->capture, box->result->error, sizeof(box->result->error))) {
+        box->result->end = BOX_FAILED;
+    }
     free(machine);
     box->machine = NULL;
 }

@@ -8,16 +8,19 @@
 
 #include "base/check.h"
 
-#define PICOSECONDS 12 /* Times count units of 10^-12 s. */
+/* Times count units of 10^-12 s, or 10^-9 s. */
+#define PICOSECONDS 12
+#define NANOSECONDS 9
 
 struct sim_capture {
     FILE *file;
     uint64_t packets;
+    uint64_t unit_ps;
     uint8_t block[PCAPNG_BYTES_MAX];
 };
 
-struct sim_capture *sim_capture_open(const char *path, enum pcapng_link link, char *error,
-                                     size_t error_bytes)
+static struct sim_capture *open_file(const char *path, enum pcapng_link link, uint8_t resolution,
+                                     char *error, size_t error_bytes)
 {
     FILE *file = fopen(path, "we");
     if (file == NULL) {
@@ -27,16 +30,30 @@ struct sim_capture *sim_capture_open(const char *path, enum pcapng_link link, ch
     struct sim_capture *capture = calloc(1, sizeof(*capture));
     CHECK(capture != NULL);
     capture->file = file;
-    const struct pcapng_interface interface = {"lab", link, PICOSECONDS, NULL};
+    capture->unit_ps = resolution == PICOSECONDS ? 1 : 1000;
+    const struct pcapng_interface interface = {"lab", link, resolution, NULL};
     const size_t bytes = pcapng_encode_header(capture->block, "nonic", &interface);
     fwrite(capture->block, 1, bytes, file);
     return capture;
 }
 
+struct sim_capture *sim_capture_open(const char *path, enum pcapng_link link, char *error,
+                                     size_t error_bytes)
+{
+    return open_file(path, link, PICOSECONDS, error, error_bytes);
+}
+
+struct sim_capture *sim_capture_open_ns(const char *path, enum pcapng_link link, char *error,
+                                        size_t error_bytes)
+{
+    return open_file(path, link, NANOSECONDS, error, error_bytes);
+}
+
 void sim_capture_commented(struct sim_capture *capture, uint64_t at_ps, const uint8_t *packet,
                            size_t bytes, const char *comment)
 {
-    const size_t block_bytes = pcapng_encode_bytes(capture->block, at_ps, packet, bytes, comment);
+    const size_t block_bytes =
+        pcapng_encode_bytes(capture->block, at_ps / capture->unit_ps, packet, bytes, comment);
     fwrite(capture->block, 1, block_bytes, capture->file);
     capture->packets++;
 }

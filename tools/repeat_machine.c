@@ -85,6 +85,24 @@ static bool take_settings(struct roce_config *config, const struct repeat *repea
     return true;
 }
 
+/* "--name" or "--name=value": an option of 'nonic run', of which a machine has few. */
+static bool take_option_of_run(struct repeat *repeat, const char *option)
+{
+    static const char *const known[] = {"--strict", "--check", "--capture"};
+    const size_t bytes = strcspn(option, "=");
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        if (strlen(known[i]) == bytes && memcmp(known[i], option, bytes) == 0) {
+            repeat->box.capture = i == 2 ? option + bytes + 1 : repeat->box.capture;
+            return true;
+        }
+    }
+    fprintf(stderr,
+            "nonic: with --machine there is no %.*s: its NICs are not live ones; of the options of "
+            "'nonic run' it takes --strict, --check and --capture\n",
+            (int)bytes, option);
+    return false;
+}
+
 bool repeat_judge_machine(struct repeat *repeat)
 {
     static struct roce_config config;
@@ -97,13 +115,7 @@ bool repeat_judge_machine(struct repeat *repeat)
     }
     repeat->box.machine = &config;
     for (int i = 1; i < repeat->argc && strcmp(repeat->argv[i], "--") != 0; i++) {
-        const size_t bytes = strcspn(repeat->argv[i], "=");
-        if (strcmp(repeat->argv[i], "--strict") != 0 &&
-            (bytes != 7 || strncmp(repeat->argv[i], "--check", bytes) != 0)) {
-            fprintf(stderr,
-                    "nonic: with --machine there is no %.*s: its NICs are not live ones; of the "
-                    "options of 'nonic run' it takes --strict and --check\n",
-                    (int)bytes, repeat->argv[i]);
+        if (!take_option_of_run(repeat, repeat->argv[i])) {
             return false;
         }
     }
