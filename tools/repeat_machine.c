@@ -85,22 +85,34 @@ static bool take_settings(struct roce_config *config, const struct repeat *repea
     return true;
 }
 
-/* "--name" or "--name=value": an option of 'nonic run', of which a machine has few. */
-static bool take_option_of_run(struct repeat *repeat, const char *option)
+/* An option of 'nonic run' as it was passed on ("--name" or "--name=value"): a machine has few. */
+static bool is_option(const char *option, const char *name)
 {
-    static const char *const known[] = {"--strict", "--check", "--capture"};
-    const size_t bytes = strcspn(option, "=");
-    for (size_t i = 0; i < COUNT_OF(known); i++) {
-        if (strlen(known[i]) == bytes && memcmp(known[i], option, bytes) == 0) {
-            repeat->box.capture = i == 2 ? option + bytes + 1 : repeat->box.capture;
-            return true;
+    return strncmp(option, name, strlen(name)) == 0 && strchr("=", option[strlen(name)]) != NULL;
+}
+
+/* The machine captures by itself: the program is not told. */
+static bool take_options_of_run(struct repeat *repeat)
+{
+    int kept = 1, at = 1;
+    for (; at < repeat->argc && strcmp(repeat->argv[at], "--") != 0; at++) {
+        char *option = repeat->argv[at];
+        if (is_option(option, "--capture")) {
+            repeat->box.capture = strchr(option, '=') + 1;
+        } else if (is_option(option, "--strict") || is_option(option, "--check")) {
+            repeat->argv[kept++] = option;
+        } else {
+            fprintf(stderr,
+                    "nonic: with --machine there is no %.*s: its NICs are not live ones; of the "
+                    "options of 'nonic run' it takes --strict, --check and --capture\n",
+                    (int)strcspn(option, "="), option);
+            return false;
         }
     }
-    fprintf(stderr,
-            "nonic: with --machine there is no %.*s: its NICs are not live ones; of the options of "
-            "'nonic run' it takes --strict, --check and --capture\n",
-            (int)bytes, option);
-    return false;
+    memmove(&repeat->argv[kept], &repeat->argv[at],
+            (size_t)(repeat->argc - at + 1) * sizeof(char *));
+    repeat->argc -= at - kept;
+    return true;
 }
 
 bool repeat_judge_machine(struct repeat *repeat)
@@ -114,10 +126,5 @@ bool repeat_judge_machine(struct repeat *repeat)
         return false;
     }
     repeat->box.machine = &config;
-    for (int i = 1; i < repeat->argc && strcmp(repeat->argv[i], "--") != 0; i++) {
-        if (!take_option_of_run(repeat, repeat->argv[i])) {
-            return false;
-        }
-    }
-    return true;
+    return take_options_of_run(repeat);
 }
