@@ -44,7 +44,7 @@ static void judge_texts(struct lab_run *run)
 static void judge(struct lab_run *run, const struct roce_world *world)
 {
     const struct roce_counters counters = roce_counters_of(world->roce);
-    double least = INFINITY;
+    double least = LAB_UNBOUNDED;
     for (uint32_t i = 0; i < world->flow_count; i++) {
         least = fmin(least, roce_flow_gbps(&world->flows[i]));
     }
