@@ -25,6 +25,7 @@
 
 #define LAB_PARAMETERS_MAX 96
 #define LAB_ROWS_MAX       128
+#define LAB_READINGS_MAX   48
 #define LAB_FIGURES_MAX    16
 #define LAB_MARKS_MAX      48
 #define LAB_SERIES_MAX     32
@@ -147,6 +148,14 @@ struct lab_row {
     bool within; /* Within its tolerance. */
 };
 
+/* A number that a run measured, and that is compared with nothing. It is no part of the digest, as
+ * it follows from what the run's worlds have noted. */
+struct lab_reading {
+    char name[LAB_ID_BYTES]; /* A column of tables: small letters, digits and '_'. */
+    char what[LAB_TEXT_BYTES], unit[24];
+    double value; /* LAB_NOTHING: there was nothing to measure. */
+};
+
 enum lab_verdict {
     LAB_OK,
     LAB_OUT,
@@ -214,10 +223,11 @@ struct lab_run {
     /* Called now and then with the progress of the run, 0..1; may be NULL. */
     void (*progress)(const struct lab_run *run, double share);
     struct lab_row rows[LAB_ROWS_MAX];
+    struct lab_reading readings[LAB_READINGS_MAX];
     struct lab_figure figures[LAB_FIGURES_MAX];
     struct lab_series series[LAB_SERIES_MAX];
     struct lab_memory memories[LAB_MEMORIES_MAX];
-    uint32_t row_count, figure_count, series_count, memory_count;
+    uint32_t row_count, reading_count, figure_count, series_count, memory_count;
     uint64_t digest, events;
     uint64_t pending; /* The most events that were pending when a world ended. */
     uint32_t worlds;
@@ -323,6 +333,10 @@ struct lab_row *lab_add_row(struct lab_run *run, const char *id, const char *uni
 void lab_judge_relative(struct lab_row *row, double published, double measured, double bound);
 void lab_judge_absolute(struct lab_row *row, double published, double measured, double bound);
 void lab_judge_range(struct lab_row *row, double least, double most, double measured);
+
+/* `name` is unique in the run. MACHINE/one adds those of lab/reading.h. */
+void lab_add_reading(struct lab_run *run, const char *name, const char *unit, double value,
+                     const char *what, ...) __attribute__((format(printf, 5, 6)));
 
 /* A figure's y axis is linear and begins at 0 unless `log_y` is set or `from_zero` is cleared. */
 struct lab_figure *lab_add_figure(struct lab_run *run, const char *id, const char *title,

@@ -116,6 +116,24 @@ struct lab_row *lab_add_row(struct lab_run *run, const char *id, const char *uni
     return row;
 }
 
+void lab_add_reading(struct lab_run *run, const char *name, const char *unit, double value,
+                     const char *what, ...)
+{
+    CHECK(run->reading_count < LAB_READINGS_MAX);
+    CHECK(strlen(name) < LAB_ID_BYTES);
+    for (uint32_t i = 0; i < run->reading_count; i++) {
+        CHECK(strcmp(run->readings[i].name, name) != 0);
+    }
+    struct lab_reading *reading = &run->readings[run->reading_count++];
+    *reading = (struct lab_reading){.value = value};
+    snprintf(reading->name, sizeof(reading->name), "%s", name);
+    snprintf(reading->unit, sizeof(reading->unit), "%s", unit);
+    va_list arguments;
+    va_start(arguments, what);
+    vsnprintf(reading->what, sizeof(reading->what), what, arguments);
+    va_end(arguments);
+}
+
 /* A result in virtual time is exact, but the published figures are decimal. */
 static bool within(double difference, double bound)
 {

@@ -24,8 +24,9 @@ static void print_help(FILE *to)
         "[--sweep PARAMETER=VALUES]...\n"
         "                     [--topology FILE|WORDS] [--pattern FILE|WORDS] "
         "[--traffic FILE]\n"
-        "                     [--judge] [--stats] [--json] [--trace FILE.json|FILE.vcd] "
-        "[--pcap FILE.pcapng]\n"
+        "                     [--judge] [--stats] [--json|--csv] "
+        "[--trace FILE.json|FILE.vcd]\n"
+        "                     [--pcap FILE.pcapng]\n"
         "       nonic lab falsify [NAME|DOCUMENT]... [--quick] [--seed N] [--json]\n"
         "       nonic lab report [NAME|DOCUMENT]... [-o DIRECTORY] [--seed N]\n\n"
         "Runs models of published NICs and switches under a virtual clock and compares them "
@@ -61,6 +62,7 @@ static void print_help(FILE *to)
         "  --stats          what events, links, nodes and other parts take of memory\n"
         "  --quick          only experiments that take a second or two\n"
         "  --json           for machines: one object, or an array of them for a sweep\n"
+        "  --csv            a table for pandas or gnuplot: a line for each point\n"
         "  --trace FILE     a timeline of the first world: .json for Perfetto, .vcd for "
         "GTKWave\n"
         "  --pcap FILE      its packets; tshark shows them with nonic_lab.lua\n\n"
@@ -182,6 +184,10 @@ static bool print(const struct lab_job *job, const struct lab_run *runs, char *e
         lab_print_json(stdout, job, runs, points);
         return good;
     }
+    if (job->csv) {
+        lab_print_csv(stdout, job, runs, points);
+        return good;
+    }
     for (uint32_t i = 0; i < points; i++) {
         if (i > 0) {
             printf("\n");
@@ -233,6 +239,7 @@ static const struct option run_options[] = {
     {"set", required_argument, NULL, 'k'},
     {"sweep", required_argument, NULL, 'w'},
     {"json", no_argument, NULL, 'j'},
+    {"csv", no_argument, NULL, 'c'},
     {"trace", required_argument, NULL, 't'},
     {"pcap", required_argument, NULL, 'p'},
     {"repeat", required_argument, NULL, 'r'},
@@ -305,14 +312,18 @@ static int parse_and_run(struct lab_job *job, int argc, char **argv)
         case 'J': job->judge = true; break;
         case 'm': job->stats = true; break;
         case 'j': job->json = true; break;
+        case 'c': job->csv = true; break;
         case 't': job->trace_path = optarg; break;
         case 'p': job->capture_path = optarg; break;
         case 'h': print_help(stdout); return 0;
         default:
             return usage_error("valid options of 'lab run' are --seed, --repeat, --set, --sweep, "
                                "--topology, --pattern, --traffic, --judge, --stats, --json, "
-                               "--trace, --pcap, --help");
+                               "--csv, --trace, --pcap, --help");
         }
+    }
+    if (job->json && job->csv) {
+        return usage_error("--json and --csv are two forms of one output: give one of them");
     }
     return run_named(job, argv + optind, argc - optind, sweeps, sweep_count);
 }

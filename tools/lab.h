@@ -35,7 +35,7 @@ struct lab_job {
     uint32_t sweep_count;
     struct lab_text texts[LAB_TEXTS];
     const char *trace_path, *capture_path;
-    bool json;
+    bool json, csv;
     bool judge; /* Also where the parameters are not the document's. */
     bool stats; /* Memory is printed, too. */
 };
@@ -85,12 +85,13 @@ struct lab_mean {
 };
 
 struct lab_mean lab_row_mean(const struct lab_run *runs, uint32_t count, uint32_t row);
+struct lab_mean lab_reading_mean(const struct lab_run *runs, uint32_t count, uint32_t reading);
 struct lab_mean lab_point_mean(const struct lab_run *runs, uint32_t count, uint32_t series,
                                uint32_t point);
 /* False, and why: the runs do not have the same rows and points. */
 bool lab_repeats_match(const struct lab_run *runs, uint32_t count, char *error, size_t error_bytes);
 
-/* -- Results (lab_output.c, lab_json.c) ---------------------------------------------------------*/
+/* -- Results (lab_output.c, lab_json.c, lab_csv.c) ----------------------------------------------*/
 
 void lab_print_list(FILE *to, const struct lab_experiment *const *experiments, uint32_t count,
                     bool json);
@@ -99,6 +100,10 @@ void lab_print_experiment(FILE *to, const struct lab_experiment *experiment);
 void lab_print_runs(FILE *to, const struct lab_job *job, const struct lab_run *runs);
 void lab_print_json(FILE *to, const struct lab_job *job, const struct lab_run *runs,
                     uint32_t points);
+/* A line of names, and a line for each point: the values that were set, the seed, readings and
+ * rows; with repeats the means, and half of each interval beside them. */
+void lab_print_csv(FILE *to, const struct lab_job *job, const struct lab_run *runs,
+                   uint32_t points);
 /* A value, or null where there is none. */
 json_t *lab_json_number(double value);
 json_t *lab_json_parameters(const struct lab_experiment *experiment);

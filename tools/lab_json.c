@@ -105,6 +105,28 @@ static json_t *rows_json(const struct lab_run *runs, uint32_t repeats)
     return rows;
 }
 
+static json_t *readings_json(const struct lab_run *runs, uint32_t repeats)
+{
+    json_t *readings = json_array();
+    for (uint32_t i = 0; i < runs[0].reading_count; i++) {
+        const struct lab_reading *reading = &runs[0].readings[i];
+        const struct lab_mean mean = lab_reading_mean(runs, repeats, i);
+        json_t *object =
+            json_pack("{s:s, s:s, s:s, s:o}", "name", reading->name, "what", reading->what, "unit",
+                      reading->unit, "value", lab_json_number(mean.mean));
+        json_t *each = repeats > 1 ? json_array() : NULL;
+        for (uint32_t k = 0; each != NULL && k < repeats; k++) {
+            json_array_append_new(each, lab_json_number(runs[k].readings[i].value));
+        }
+        if (each != NULL) {
+            json_object_set_new(object, "interval", lab_json_number(mean.half));
+            json_object_set_new(object, "each", each);
+        }
+        json_array_append_new(readings, object);
+    }
+    return readings;
+}
+
 static json_t *point_json(const struct lab_run *runs, uint32_t repeats, uint32_t series,
                           uint32_t point)
 {
@@ -178,6 +200,9 @@ static json_t *point_of_job(const struct lab_job *job, const struct lab_run *run
                   (json_int_t)job->repeats, "digest", digest, "events", (json_int_t)run->events,
                   "wall_s", run->wall_s, "judged", run->judged, "set", set_json(job, run), "rows",
                   rows_json(runs, job->repeats), "series", series_json(runs, job->repeats));
+    if (run->reading_count > 0) {
+        json_object_set_new(object, "readings", readings_json(runs, job->repeats));
+    }
     if (job->stats) {
         json_object_set_new(object, "memory", memory_json(run));
     }

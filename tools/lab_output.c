@@ -137,6 +137,29 @@ static void print_row(FILE *to, const struct lab_run *runs, uint32_t count, uint
     }
 }
 
+/* Numbers that are compared with nothing. */
+static void print_readings(FILE *to, const struct lab_run *runs, uint32_t count)
+{
+    if (runs[0].reading_count > 0) {
+        fprintf(to, "%-20s %-60s %12s %s%s\n", "reading", "what", count > 1 ? "mean" : "nonic",
+                count > 1 ? "95 %      " : "", "unit");
+    }
+    for (uint32_t i = 0; i < runs[0].reading_count; i++) {
+        const struct lab_reading *reading = &runs[0].readings[i];
+        const struct lab_mean mean = lab_reading_mean(runs, count, i);
+        char value[32] = "none", interval[48] = "";
+        if (isfinite(mean.mean)) {
+            snprintf(value, sizeof(value), "%.6g", mean.mean);
+        }
+        fprintf(to, "%-20s %-60s %12s ", reading->name, reading->what, value);
+        if (count > 1) {
+            snprintf(interval, sizeof(interval), "±%.3g", mean.half);
+            print_padded(to, interval, 9);
+        }
+        fprintf(to, "%s\n", reading->unit);
+    }
+}
+
 static void print_reasons(FILE *to, const struct lab_run *run)
 {
     uint32_t last = UINT32_MAX;
@@ -195,6 +218,7 @@ void lab_print_runs(FILE *to, const struct lab_job *job, const struct lab_run *r
         print_row(to, runs, job->repeats, i);
     }
     print_reasons(to, run);
+    print_readings(to, runs, job->repeats);
     for (uint32_t i = 0; i < job->repeats; i++) {
         if (runs[i].failure[0] != '\0') {
             fprintf(to, "FAILED with seed %" PRIu64 ": %s\n", runs[i].seed, runs[i].failure);

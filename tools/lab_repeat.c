@@ -42,6 +42,17 @@ struct lab_mean lab_row_mean(const struct lab_run *runs, uint32_t count, uint32_
     return mean_of(runs[0].rows[row].measured, sum, squares, count);
 }
 
+struct lab_mean lab_reading_mean(const struct lab_run *runs, uint32_t count, uint32_t reading)
+{
+    double sum = 0, squares = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const double off = runs[i].readings[reading].value - runs[0].readings[reading].value;
+        sum += off;
+        squares += off * off;
+    }
+    return mean_of(runs[0].readings[reading].value, sum, squares, count);
+}
+
 struct lab_mean lab_point_mean(const struct lab_run *runs, uint32_t count, uint32_t series,
                                uint32_t point)
 {
@@ -57,7 +68,8 @@ struct lab_mean lab_point_mean(const struct lab_run *runs, uint32_t count, uint3
 
 static bool same_shape(const struct lab_run *a, const struct lab_run *b)
 {
-    bool same = a->row_count == b->row_count && a->series_count == b->series_count;
+    bool same = a->row_count == b->row_count && a->series_count == b->series_count &&
+                a->reading_count == b->reading_count;
     for (uint32_t i = 0; same && i < a->row_count; i++) {
         same = strcmp(a->rows[i].id, b->rows[i].id) == 0;
     }
