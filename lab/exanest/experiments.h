@@ -9,7 +9,7 @@
 #include "lab/exanest/program.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT 62
+#define EXANEST_PARAMETER_COUNT (82 + LAB_PLAN_PARAMETER_COUNT)
 extern const struct lab_document exanest_document;
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
@@ -18,12 +18,21 @@ extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
     .parameter_count = EXANEST_PARAMETER_COUNT
 #define EXANEST_CLAIMS(list) .claims = (list), .claim_count = COUNT_OF(list)
 
-/* A machine of x * y * z QFDBs with the run's parameters, which are EXANEST_USES. */
+/* A machine of x * y * z QFDBs with the run's parameters, which are EXANEST_USES; or those but the
+ * first of them, if the R5's times are set one by one. */
 struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x, uint32_t y,
                                                 uint32_t z);
-#define EXANEST_USES                                                                               \
+#define EXANEST_USES_MACHINE                                                                       \
     "datapath link line gap wire watermark slots scheduler read idle write_blocks read_blocks "    \
-    "block_cost lookup reads_at_once cut drains responses notification "
+    "lookup reads_at_once cut drains responses notification "
+#define EXANEST_USES "block_cost " EXANEST_USES_MACHINE
+
+/* The times of R5, memory and receiver one by one, which elsewhere have their defaults. */
+void exanest_set_times(struct lab_run *run, struct exanest_machine_config *config);
+#define EXANEST_USES_TIMES                                                                         \
+    "r5_read r5_segment r5_build r5_store r5_control r5_poll r5_update r5_response memory_write "  \
+    "answer timeout back_off done_poll "
+#define EXANEST_ONE_BYTES_MAX (1u << 26)
 
 /* The parameter `link` in Mb/s. */
 uint32_t exanest_link_mbps(struct lab_run *run);

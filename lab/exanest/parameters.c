@@ -132,6 +132,41 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
     LAB_FITTED_REAL("EXA-E-fault", "fault_wait", "us", 26, 0.1, 10000, "OC; Psistakis2020: 38 us",
                     "until the R5 sends a block again whose destination had a page fault"),
     LAB_REAL("page_in", "us", 4, 0, 10000, "OC", "until a page that is absent is there"),
+    LAB_REAL("r5_read", "us", 0.13, 0, 100, "OC; 6.2: reads of the PL are slow",
+             "a read by the R5 of the mailbox or of a descriptor"),
+    LAB_REAL("r5_segment", "us", 0.2, 0, 100, "OC; 4.1: software cuts transfers into blocks",
+             "until the R5 has cut a block off a transfer"),
+    LAB_REAL("r5_build", "us", 0.075, 0, 100, "OC; 5.2: descriptors",
+             "until the R5 has made a block's descriptor"),
+    LAB_REAL("r5_store", "us", 0.075, 0, 100, "OC; 5.2: words of 64 bits",
+             "a store by the R5 of a descriptor's word"),
+    LAB_REAL("r5_control", "us", 0, 0, 100, "OC; 5.2: beside the reads of memory",
+             "a store by the R5 of a word of a control packet"),
+    LAB_REAL("r5_poll", "us", 0, 0, 100, "OC", "a look by the R5 at the scratchpad"),
+    LAB_REAL("r5_update", "us", 0, 0, 100, "OC", "until the R5 has told a program its progress"),
+    LAB_REAL("r5_response", "us", 1.37, 0, 100, "OC; 4.1: responses of blocks",
+             "until the R5 has dealt with a response that it has read"),
+    LAB_REAL("call", "us", 0.001 * EXANEST_CALL_NS, 0, 1000, "OC",
+             "a program's call, up to its last store"),
+    LAB_REAL("look", "us", 0.001 * EXANEST_POLL_NS, 0, 1000, "OC",
+             "until a program has seen that something came"),
+    LAB_WHOLE("memory_write", "cycles", EXANEST_WRITE_CYCLES, 0, 1000, "OC",
+              "until memory answers a write"),
+    LAB_WHOLE("answer", "cycles", 4, 0, 1000, "OC", "from a receiver's judgement to its answer"),
+    LAB_REAL("timeout", "us", 1000, 1, 1e6, "OC; 4.1: timeouts of blocks",
+             "until the R5 sends a block again that nobody has answered"),
+    LAB_REAL("back_off", "us", 20, 0, 1e6, "OC; 6.1: no context",
+             "until the R5 sends a block again that found no context; twice as long each time"),
+    LAB_REAL("done_poll", "us", 2, 0.1, 1e6, "OC; 5.2: the Done bit",
+             "until the R5 looks again at a descriptor that was not done"),
+    LAB_REAL("loss", "", 0, 0, 0.1, "OC", "one: share of packets that are lost"),
+    LAB_REAL("corrupt", "", 0, 0, 0.1, "OC", "one: share of packets of which a bit is flipped"),
+    LAB_WORD("sequences", "strict continuing", "4.1: retransmission numbers; OC",
+             "the number of a block's first instance: 0, or one more than the TID's last one"),
+    LAB_WHOLE("processes", "", 1, 1, EXANEST_PROCESSES_MAX, "5.3.3: 8 channels",
+              "one: programs of an FPGA, which share its messages"),
+    LAB_WORD("work", "write read", "4.1", "one: what programs ask for"),
+    LAB_PLAN_PARAMETERS(16384, EXANEST_ONE_BYTES_MAX),
 };
 
 struct exanest_line exanest_line_of(enum exanest_line_model model, uint32_t gap, uint32_t mhz,
@@ -166,6 +201,11 @@ uint32_t exanest_link_mbps(struct lab_run *run)
 static uint32_t whole(struct lab_run *run, const char *name)
 {
     return (uint32_t)lab_value(run, name);
+}
+
+static uint32_t ns(struct lab_run *run, const char *name)
+{
+    return (uint32_t)llround(lab_value(run, name) * 1000);
 }
 
 /* From router to router it is as far as from FPGA to FPGA: a wire, and a FIFO at each end. */
@@ -203,10 +243,30 @@ struct exanest_machine_config exanest_config_of(struct lab_run *run, uint32_t x,
     config.firmware.writes_outstanding = (uint16_t)whole(run, "write_blocks");
     config.firmware.reads_outstanding = (uint16_t)whole(run, "read_blocks");
     config.firmware.notifies_early = lab_word(run, "notification") == 1;
-    config.firmware.costs.lookup = (uint32_t)llround(lab_value(run, "lookup") * 1000);
-    exanest_firmware_set_block_cost(&config.firmware.costs,
-                                    (uint32_t)llround(lab_value(run, "block_cost") * 1000));
+    config.firmware.costs.lookup = ns(run, "lookup");
+    exanest_firmware_set_block_cost(
+        &config.firmware.costs, (uint32_t)llround(lab_value_or_default(run, "block_cost") * 1000));
     return config;
+}
+
+void exanest_set_times(struct lab_run *run, struct exanest_machine_config *config)
+{
+    struct exanest_firmware_config *firmware = &config->firmware;
+    struct exanest_firmware_costs *costs = &firmware->costs;
+    const uint32_t read = ns(run, "r5_read");
+    costs->response_read = costs->request_read = costs->descriptor_read = read;
+    costs->segment = ns(run, "r5_segment");
+    costs->build = ns(run, "r5_build");
+    costs->store = ns(run, "r5_store");
+    costs->control_store = ns(run, "r5_control");
+    costs->poll = ns(run, "r5_poll");
+    costs->update = ns(run, "r5_update");
+    costs->response_handle = ns(run, "r5_response");
+    firmware->block_timeout_ns = ns(run, "timeout");
+    firmware->back_off_ns = ns(run, "back_off");
+    firmware->descriptor_poll_ns = ns(run, "done_poll");
+    config->fabric.fpga.memory.write_cycles = whole(run, "memory_write");
+    config->fabric.fpga.receiver.response_cycles = (uint16_t)whole(run, "answer");
 }
 
 void exanest_set_router(struct lab_run *run, struct exanest_machine_config *config)

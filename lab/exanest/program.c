@@ -19,19 +19,30 @@ uint64_t exanest_program_source(void)
     return EXANEST_MEMORY_VA;
 }
 
-uint64_t exanest_program_target(uint32_t bytes)
+uint64_t exanest_program_place(uint32_t bytes, uint32_t from)
 {
-    return EXANEST_MEMORY_VA + lines(bytes);
+    return EXANEST_MEMORY_VA + (1 + (uint64_t)from) * lines(bytes);
 }
 
-static uint64_t notices(uint32_t bytes)
+uint64_t exanest_program_target(uint32_t bytes)
 {
-    return EXANEST_MEMORY_VA + 2 * lines(bytes);
+    return exanest_program_place(bytes, 0);
+}
+
+/* Behind the places. */
+static uint64_t notices(const struct exanest_program_config *config)
+{
+    return exanest_program_place(config->bytes, config->places == 0 ? 1 : config->places);
+}
+
+uint64_t exanest_program_memory_of(uint32_t bytes, uint32_t places)
+{
+    return (1 + (uint64_t)places) * lines(bytes) + LINE;
 }
 
 uint64_t exanest_program_memory(uint32_t bytes)
 {
-    return 2 * lines(bytes) + LINE;
+    return exanest_program_memory_of(bytes, 1);
 }
 
 /* -- Requests -----------------------------------------------------------------------------------*/
@@ -39,7 +50,7 @@ uint64_t exanest_program_memory(uint32_t bytes)
 static uint32_t piece_bytes(const struct exanest_program *program,
                             const struct exanest_program_slot *slot)
 {
-    const uint32_t left = program->config.bytes - slot->got;
+    const uint32_t left = slot->bytes - slot->got;
     const uint32_t piece = program->config.piece;
     return piece == 0 || left < piece ? left : piece;
 }
@@ -48,7 +59,7 @@ static uint32_t piece_bytes(const struct exanest_program *program,
  * its last block, does not overwrite that of the next piece. */
 static uint64_t notice_va(const struct exanest_program *program, uint32_t piece)
 {
-    return notices(program->config.bytes) + piece % NOTICES * NOTICE_BYTES;
+    return notices(&program->config) + piece % NOTICES * NOTICE_BYTES;
 }
 
 static void post(struct exanest_program *program, uint32_t number)
@@ -56,18 +67,18 @@ static void post(struct exanest_program *program, uint32_t number)
     const struct exanest_program_config *config = &program->config;
     struct exanest_program_slot *slot = &program->slots[number];
     const uint64_t source = exanest_program_source() + slot->got;
-    const uint64_t target = exanest_program_target(config->bytes) + slot->got;
+    const uint32_t from = config->writes ? config->fpga : slot->other;
+    const uint64_t target =
+        exanest_program_place(config->bytes, config->places == 0 ? 0 : from) + slot->got;
     slot->asked = true;
     slot->number = ++program->asked;
     if (config->writes) {
-        const struct exanest_write write = {.to = config->other,
-                                            .source = source,
-                                            .va = target,
-                                            .bytes = piece_bytes(program, slot)};
+        const struct exanest_write write = {
+            .to = slot->other, .source = source, .va = target, .bytes = piece_bytes(program, slot)};
         exanest_machine_write(program->machine, config->fpga, config->process, number, &write);
         return;
     }
-    const struct exanest_read read = {.owner = config->other,
+    const struct exanest_read read = {.owner = slot->other,
                                       .source = source,
                                       .va = target,
                                       .notify_va = notice_va(program, slot->number),
@@ -107,6 +118,9 @@ static void count_end(struct exanest_program *program, struct exanest_program_sl
     program->sum_ps += took_ps;
     program->least_ps = took_ps < program->least_ps ? took_ps : program->least_ps;
     program->most_ps = took_ps > program->most_ps ? took_ps : program->most_ps;
+    if (program->config.tally != NULL && slot->good) {
+        lab_tally_count(program->config.tally, slot->began_ps, now_ps, slot->bytes);
+    }
     sim_note(program->machine->sim, took_ps);
 }
 
@@ -117,13 +131,15 @@ static void see(struct exanest_program *program, uint32_t number)
     slot->got += piece_bytes(program, slot);
     slot->asked = false;
     if (config->writes) {
-        program->failed +=
+        const bool failed =
             exanest_r5_transfer(&program->machine->r5s[config->fpga], config->process, number)
                 .state == EXANEST_TRANSFER_ERROR;
+        program->failed += failed;
+        slot->good = slot->good && !failed;
     } else if (slot->number == program->asked) { /* The channel still holds its request. */
         exanest_machine_read_over(program->machine, config->fpga, config->process);
     }
-    if (slot->got == config->bytes) {
+    if (slot->got == slot->bytes) {
         count_end(program, slot);
     }
 }
@@ -141,6 +157,29 @@ static uint32_t slot_ended(const struct exanest_program *program)
     return EXANEST_WINDOW_MAX;
 }
 
+static struct lab_plan_message errand_of(const struct exanest_program *program, uint32_t number)
+{
+    const struct exanest_program_config *config = &program->config;
+    return config->errands != NULL
+               ? config->errands[(size_t)number * config->stride]
+               : (struct lab_plan_message){.to = config->other, .bytes = config->bytes};
+}
+
+/* Is there a transfer to begin now? If it is later, `wanted` comes then. */
+static bool next_errand(struct exanest_program *program, struct lab_plan_message *errand)
+{
+    struct sim *sim = program->machine->sim;
+    if (program->begun == program->config.count) {
+        return false;
+    }
+    *errand = errand_of(program, program->begun);
+    if (errand->at_ps > sim->now_ps) {
+        sim_reschedule(sim, &program->wanted, errand->at_ps);
+        return false;
+    }
+    return true;
+}
+
 /* A slot whose next piece can be asked for: rather of a transfer that has begun. */
 static uint32_t slot_to_post(struct exanest_program *program)
 {
@@ -156,12 +195,17 @@ static uint32_t slot_to_post(struct exanest_program *program)
         }
         free = !program->slots[i].busy && free == EXANEST_WINDOW_MAX ? i : free;
     }
-    if (free == EXANEST_WINDOW_MAX || program->begun == config->count) {
+    struct lab_plan_message errand;
+    if (free == EXANEST_WINDOW_MAX || !next_errand(program, &errand)) {
         return EXANEST_WINDOW_MAX;
     }
     program->begun++;
-    program->slots[free] =
-        (struct exanest_program_slot){.busy = true, .began_ps = program->machine->sim->now_ps};
+    program->slots[free] = (struct exanest_program_slot){
+        .busy = true,
+        .good = true,
+        .other = errand.to,
+        .bytes = errand.bytes,
+        .began_ps = config->timed ? errand.at_ps : program->machine->sim->now_ps};
     return free;
 }
 
@@ -200,13 +244,23 @@ static void on_due(struct sim *sim, struct sim_event *event)
     go_on(program);
 }
 
-static void on_notice(struct sim *sim, struct sim_event *event)
+static void wake(struct exanest_program *program)
 {
-    (void)sim;
-    struct exanest_program *program = CONTAINER_OF(event, struct exanest_program, notice);
     if (program->job == EXANEST_PROGRAM_RESTS) {
         go_on(program);
     }
+}
+
+static void on_notice(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    wake(CONTAINER_OF(event, struct exanest_program, notice));
+}
+
+static void on_wanted(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    wake(CONTAINER_OF(event, struct exanest_program, wanted));
 }
 
 /* -- The beginning ------------------------------------------------------------------------------*/
@@ -231,7 +285,8 @@ void exanest_program_open(struct exanest_program *program, struct exanest_machin
 {
     CHECK(config->bytes > 0 && config->count > 0 && config->window > 0);
     CHECK(config->window <= (config->writes ? EXANEST_WRITE_CHANNELS : EXANEST_WINDOW_MAX));
-    CHECK(exanest_program_memory(config->bytes) <= machine->config.process_bytes);
+    CHECK(exanest_program_memory_of(config->bytes, config->places == 0 ? 1 : config->places) <=
+          machine->config.process_bytes);
     memset(program, 0, sizeof(*program));
     program->machine = machine;
     program->config = *config;
@@ -239,7 +294,8 @@ void exanest_program_open(struct exanest_program *program, struct exanest_machin
     program->first_ps = machine->sim->now_ps;
     sim_event_init(&program->notice, on_notice);
     sim_event_init(&program->due, on_due);
-    exanest_machine_watch(machine, config->fpga, config->process, notices(config->bytes), LINE,
+    sim_event_init(&program->wanted, on_wanted);
+    exanest_machine_watch(machine, config->fpga, config->process, notices(config), LINE,
                           &program->notice);
     begin(program, EXANEST_PROGRAM_RESTS, 0, 0);
 }

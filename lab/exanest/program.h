@@ -14,7 +14,8 @@
  *
  * A read is a request through the packetizer; its end is a notification in our memory (4.1.2). A
  * write ends when its descriptor in the scratchpad says so. All transfers have the same source and
- * the same target, as those of the OSU benchmarks.
+ * the same target, as those of the OSU benchmarks; unless the program has errands, each of which
+ * names its other end. Then every FPGA has a place for what comes from each of the others.
  *
  * The window opens by what the program sees. A process has one channel of the packetizer, so the
  * next request waits for the acknowledgement of the last one, or for its data.
@@ -23,6 +24,8 @@
 #define LAB_EXANEST_PROGRAM_H
 
 #include "lab/exanest/machine.h"
+#include "lab/plan.h"
+#include "lab/reading.h"
 
 #define EXANEST_WINDOW_MAX EXANEST_READ_QUEUE
 
@@ -35,16 +38,23 @@ struct exanest_program_config {
     uint32_t other;   /* and from where it reads, or to where it writes. */
     uint32_t process; /* At both ends. */
     bool writes;
-    uint32_t bytes; /* Bytes of a transfer. */
+    uint32_t bytes; /* Bytes of a transfer; of the longest errand. */
     uint32_t piece; /* A request asks for this number of its bytes, the next one when they have
                      * come; 0: for all. */
     uint32_t count, window;
     uint32_t call_ns, poll_ns;
+    const struct lab_plan_message *errands; /* In the order of time; NULL: none. */
+    uint32_t stride;                        /* Each program of an FPGA takes the stride-th one. */
+    bool timed;              /* An errand's time begins when it is wanted, not when posted. */
+    uint32_t places;         /* Places for data from others; 0: one for all. */
+    struct lab_tally *tally; /* Counts transfers that ended well; NULL: nobody does. */
 };
 
 /* A transfer under way. */
 struct exanest_program_slot {
     bool busy;
+    uint32_t other, bytes;
+    bool good;       /* No piece of it ended in an error. */
     bool asked;      /* A piece is under way; else it is to be asked for. */
     uint32_t got;    /* Bytes of earlier pieces. */
     uint32_t number; /* The piece's, among all of the program; from 1 on. */
@@ -62,6 +72,7 @@ struct exanest_program {
     struct exanest_program_config config;
     struct sim_event notice;            /* There may be something to see. */
     struct sim_event due;               /* The job is done. */
+    struct sim_event wanted;            /* The next errand is. */
     uint8_t job;                        /* enum exanest_program_job. */
     uint8_t slot;                       /* The job's. */
     uint32_t asked;                     /* Pieces so far. */
@@ -91,5 +102,8 @@ static inline bool exanest_program_over(const struct exanest_program *program)
 uint64_t exanest_program_memory(uint32_t bytes);
 uint64_t exanest_program_source(void);
 uint64_t exanest_program_target(uint32_t bytes);
+/* With errands of at most `bytes` bytes, and `places` FPGAs from which data come. */
+uint64_t exanest_program_memory_of(uint32_t bytes, uint32_t places);
+uint64_t exanest_program_place(uint32_t bytes, uint32_t from);
 
 #endif
