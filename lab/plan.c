@@ -68,7 +68,7 @@ struct wishes {
     uint64_t interval_ps;
     bool regular, incast;
     double hot;
-    uint32_t word; /* Of the parameter "pattern". */
+    uint32_t word; /* The parameter "pattern". */
 };
 
 static struct wishes wishes_of(struct lab_run *run, uint32_t nodes)

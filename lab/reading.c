@@ -17,7 +17,7 @@ void lab_tally_count(struct lab_tally *tally, uint64_t began_ps, uint64_t ended_
     sim_spread_count(&tally->latency, ended_ps - began_ps);
 }
 
-/* Of `amount`, what comes in a picosecond; 0 if no time has passed. */
+/* The part of `amount` that comes in a picosecond; 0 if no time has passed. */
 static double per_ps(const struct lab_tally *tally, double amount)
 {
     const uint64_t ps = tally->last_ps - tally->first_ps;

@@ -42,8 +42,8 @@ static double slope(const char *work, const char *name)
 /* How often each of the times stands in the way of a write that is alone, and of a read. A write:
  * the R5 polls the scratchpad, finds the channel, cuts one block, makes a descriptor of four words,
  * reads a response and deals with it, tells the program twice. (How long reads of the mailbox hold
- * it up depends on when they begin: it reads in a loop.) A read: the request's 12 words, a control packet's three. The edge at which
- * a store meets the hardware may be a cycle off. */
+ * it up depends on when they begin: it reads in a loop.) A read: a control packet's three words
+ * more, and no response. The edge at which a store meets the hardware may be a cycle off. */
 static void test_sums(void **state)
 {
     static const struct {

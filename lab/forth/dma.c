@@ -87,7 +87,8 @@ void forth_node_kick(struct forth_node *node)
     if (!node->has_next && node->program.post != NULL) {
         node->has_next = node->program.post(node, &node->next);
     }
-    if (node->has_next && !held_off(node) && !queue_full(node)) {
+    /* The host that holds the bus is writing this request: to ask again would write it twice. */
+    if (node->has_next && node->bus.holder != &node->host && !held_off(node) && !queue_full(node)) {
         forth_bus_request(&node->bus, &node->host);
     }
 }

@@ -115,6 +115,15 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
     LAB_FITTED_WHOLE("FNX-A18.trace", "calls", "", 48, 1, 56, "4.1", "kinds of calls in the trace"),
     LAB_FITTED_WHOLE("FNX-A18.trace", "offset_bits", "bits", 26, 1, 32, "4.1",
                      "random bits of an offset in the trace"),
+    LAB_WHOLE("nodes", "", 4, 2, FORTH_PORTS_MAX, "4.1: four; OC", "one: nodes"),
+    LAB_WORD("joined", "switch direct", "4.1; 4.2",
+             "one: nodes on the switch, or two of them on a pair of links each way"),
+    LAB_WHOLE("window", "", FORTH_STREAM_PENDING, 1, FORTH_QUEUE_REQUESTS, "OC; 2.1: 1024",
+              "one: requests that a host keeps in its NIC's queue"),
+    LAB_REAL("call", "us", 0, 0, 1000, "OC", "one: processor time before a request is written"),
+    LAB_REAL("interrupt", "us", 0, 0, 1000, "OC; ICS06: limited by interrupt cost",
+             "one: processor time until a program knows of a packet; 0: it looks at memory"),
+    LAB_PLAN_PARAMETERS(496, 4096),
 };
 
 /* -- Parameters in the units of their users -----------------------------------------------------*/

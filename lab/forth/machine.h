@@ -12,13 +12,14 @@
 #include "lab/forth/crossbar.h"
 #include "lab/forth/node.h"
 #include "lab/lab.h"
+#include "lab/plan.h"
 #include "sim/meter.h"
 #include "sim/traffic.h"
 
 /* The document's MBytes: 2^20 bytes (see forth_document). */
 #define FORTH_MB 1048576.0
 
-#define FORTH_PARAMETER_COUNT 51
+#define FORTH_PARAMETER_COUNT (56 + LAB_PLAN_PARAMETER_COUNT)
 
 extern const struct lab_document forth_document;
 extern const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT];
@@ -110,8 +111,11 @@ void forth_tell_switch(struct lab_run *run, const struct crossbar *crossbar);
 
 #define FORTH_STREAM_PENDING 16u /* Requests that a stream keeps in the queue. */
 
+struct forth_host;
+
 struct forth_stream {
     struct forth_machine *machine;
+    struct forth_host *host; /* Says what to post, learns of what came; NULL: the members say. */
     uint32_t self;
     uint8_t destinations[FORTH_PORTS_MAX];
     uint32_t destination_count, turn; /* 0 destinations: the node only receives. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
-#include "lab/forth/machine.h"
+#include "lab/forth/host.h"
 
 #define SLOT_BYTES   4096u
 #define SOURCE_SLOTS 64u /* More than the requests that pend and the packets in the FIFO. */
@@ -26,9 +26,13 @@ static uint32_t pick_size(struct forth_stream *stream)
                 : (uint32_t)prng_below(&stream->prng, stream->most - stream->least + 1));
 }
 
-static bool post(struct forth_node *node, struct forth_request *request)
+/* The next packet. False: there is none now. */
+static bool choose(struct forth_stream *stream, const struct forth_node *node, uint32_t *to,
+                   uint32_t *qwords)
 {
-    struct forth_stream *stream = node->program.owner;
+    if (stream->host != NULL) {
+        return forth_host_next(stream->host, to, qwords);
+    }
     if (stream->posted == stream->limit || stream->destination_count == 0 ||
         node->queue.pending >= FORTH_STREAM_PENDING) {
         return false;
@@ -36,8 +40,19 @@ static bool post(struct forth_node *node, struct forth_request *request)
     if (stream->at_random) {
         stream->turn = (uint32_t)prng_below(&stream->prng, stream->destination_count);
     }
-    const uint32_t to = stream->destinations[stream->turn];
-    const uint32_t qwords = pick_size(stream);
+    *to = stream->destinations[stream->turn];
+    *qwords = pick_size(stream);
+    stream->turn = (stream->turn + 1) % stream->destination_count;
+    return true;
+}
+
+static bool post(struct forth_node *node, struct forth_request *request)
+{
+    struct forth_stream *stream = node->program.owner;
+    uint32_t to, qwords;
+    if (!choose(stream, node, &to, &qwords)) {
+        return false;
+    }
     const uint64_t source = stream->posted % SOURCE_SLOTS * SLOT_BYTES;
     const uint64_t number = stream->numbers[to]++;
     uint64_t payload[FORTH_WORDS_MAX];
@@ -48,7 +63,6 @@ static bool post(struct forth_node *node, struct forth_request *request)
                                       .words = (uint16_t)qwords,
                                       .node = (uint8_t)to,
                                       .start = true};
-    stream->turn = (stream->turn + 1) % stream->destination_count;
     stream->posted++;
     return true;
 }
@@ -75,6 +89,9 @@ void forth_stream_judge(struct forth_stream *stream, struct forth_node *node,
     const uint64_t now = node->fabric->sim->now_ps;
     sim_rate_count(&stream->arrived[from], now, bytes);
     sim_rate_count(&stream->all, now, bytes);
+    if (stream->host != NULL && (verdict == SIM_PAYLOAD_GOOD || verdict == SIM_PAYLOAD_LATER)) {
+        forth_host_came(stream->host, from, stream->sinks[from].expected - 1);
+    }
 }
 
 static void delivered(struct forth_node *node, const struct forth_header *header, bool flagged)
