@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "hardware/forth/scheduler.h"
 
-int forth_round_robin(uint64_t eligible, uint32_t last, uint32_t ports)
-{
-    CHECK(ports <= FORTH_PORTS_MAX && last < ports);
-    CHECK(ports == 64 || eligible >> ports == 0);
-    if (eligible == 0) {
-        return -1;
-    }
-    /* Ports behind `last` come first. (A shift by 64 would be undefined.) */
-    const uint64_t behind = last == 63 ? 0 : eligible >> (last + 1) << (last + 1);
-    return __builtin_ctzll(behind != 0 ? behind : eligible);
-}
+const char forth_arbiter_words[] =
+#define ARBITER(name, word) " " word
+#include "hardware/forth/arbiters.def"
+#undef ARBITER
+    ;
 
 /* -- Packets ------------------------------------------------------------------------------------*/
 
 void forth_output_init(struct forth_output_scheduler *scheduler, uint32_t ports)
 {
     CHECK(ports >= 1 && ports <= FORTH_PORTS_MAX);
-    *scheduler = (struct forth_output_scheduler){.ports = ports, .last = ports - 1};
+    *scheduler = (struct forth_output_scheduler){.ports = ports, .weight = 1, .last = ports - 1};
 }
 
 void forth_output_arrived(struct forth_output_scheduler *scheduler, uint32_t input)
@@ -30,9 +24,15 @@ void forth_output_arrived(struct forth_output_scheduler *scheduler, uint32_t inp
 
 int forth_output_likely(const struct forth_output_scheduler *scheduler)
 {
-    const bool fixed = scheduler->arbiter == FORTH_ARBITER_FIXED;
-    const uint32_t last = fixed ? scheduler->ports - 1 : scheduler->last;
-    return forth_round_robin(scheduler->eligible, last, scheduler->ports);
+    switch (scheduler->arbiter) {
+#define ARBITER(name, word)                                                                        \
+    case FORTH_ARBITER_##name:                                                                     \
+        return forth_arbiter_##name(scheduler);
+#include "hardware/forth/arbiters.def"
+#undef ARBITER
+    case FORTH_ARBITERS: break;
+    }
+    UNREACHABLE("an arbiter outside its enum");
 }
 
 int forth_output_next(struct forth_output_scheduler *scheduler)
@@ -41,6 +41,7 @@ int forth_output_next(struct forth_output_scheduler *scheduler)
     if (input < 0) {
         return -1;
     }
+    scheduler->in_row = scheduler->last == (uint32_t)input ? scheduler->in_row + 1 : 1;
     scheduler->last = (uint32_t)input;
     scheduler->waiting[input]--;
     if (scheduler->waiting[input] == 0) {

@@ -4,6 +4,10 @@
  * and the input's credit scheduler.
  *
  * Source: TR376 3.2.3, 3.2.4.
+ *
+ * The output's choice is an arbiter out of arbiters.def. To add one: a file in arbiters/ with the
+ * function forth_arbiter_NAME, the file's name in meson.build, and a line in arbiters.def. It looks
+ * at the scheduler, and returns the input that would be served next, or -1 if none is eligible.
  */
 #ifndef HARDWARE_FORTH_SCHEDULER_H
 #define HARDWARE_FORTH_SCHEDULER_H
@@ -19,19 +23,36 @@
 
 /* Plain round robin: the first of `eligible` (bit i: port i) behind `last`, cyclically; below
  * `ports`. -1: none is eligible. */
-int forth_round_robin(uint64_t eligible, uint32_t last, uint32_t ports);
+static inline int forth_round_robin(uint64_t eligible, uint32_t last, uint32_t ports)
+{
+    CHECK(ports <= FORTH_PORTS_MAX && last < ports);
+    CHECK(ports == 64 || eligible >> ports == 0);
+    if (eligible == 0) {
+        return -1;
+    }
+    /* Ports behind `last` come first. (A shift by 64 would be undefined.) */
+    const uint64_t behind = last == 63 ? 0 : eligible >> (last + 1) << (last + 1);
+    return __builtin_ctzll(behind != 0 ? behind : eligible);
+}
 
 enum forth_arbiter {
-    FORTH_ARBITER_ROUND_ROBIN, /* The document's choice. */
-    FORTH_ARBITER_FIXED,       /* The lowest input first, always. */
+#define ARBITER(name, word) FORTH_ARBITER_##name,
+#include "hardware/forth/arbiters.def"
+#undef ARBITER
+    FORTH_ARBITERS
 };
+
+/* Their words, each behind a space. */
+extern const char forth_arbiter_words[];
 
 /* One output: packets that stand in its crosspoints, by input. */
 struct forth_output_scheduler {
     enum forth_arbiter arbiter;
     uint32_t ports;
-    uint32_t last; /* The input that was served last. */
-    uint64_t eligible;
+    uint32_t weight;   /* Input 0's, with an arbiter that has weights. */
+    uint32_t last;     /* The input that was served last, */
+    uint32_t in_row;   /* and how many of its packets were, one behind the other. */
+    uint64_t eligible; /* Bit i: input i has a packet. */
     uint16_t waiting[FORTH_PORTS_MAX];
 };
 
@@ -42,6 +63,11 @@ void forth_output_arrived(struct forth_output_scheduler *scheduler, uint32_t inp
 int forth_output_likely(const struct forth_output_scheduler *scheduler);
 /* Takes one packet of that input and returns the input. */
 int forth_output_next(struct forth_output_scheduler *scheduler);
+
+#define ARBITER(name, word)                                                                        \
+    int forth_arbiter_##name(const struct forth_output_scheduler *scheduler);
+#include "hardware/forth/arbiters.def"
+#undef ARBITER
 
 /* One input: the words that have left its crosspoints, by output, as its sender has to be told. */
 struct forth_credit_scheduler {

@@ -79,7 +79,7 @@ static void test_fixed(void **state)
     (void)state;
     struct forth_output_scheduler scheduler;
     forth_output_init(&scheduler, 4);
-    scheduler.arbiter = FORTH_ARBITER_FIXED;
+    scheduler.arbiter = FORTH_ARBITER_fixed;
     forth_output_arrived(&scheduler, 3);
     forth_output_arrived(&scheduler, 1);
     forth_output_arrived(&scheduler, 1);
@@ -88,6 +88,47 @@ static void test_fixed(void **state)
     assert_int_equal(forth_output_next(&scheduler), 1);
     assert_int_equal(forth_output_next(&scheduler), 3);
     assert_int_equal(forth_output_next(&scheduler), -1);
+}
+
+/* Inputs 1, 2 and 3 have 1, 3 and 3 packets: those that have most, in turn. */
+static void test_longest(void **state)
+{
+    (void)state;
+    static const int expected[] = {2, 3, 2, 3, 1, 2, 3, -1};
+    struct forth_output_scheduler scheduler;
+    forth_output_init(&scheduler, 4);
+    scheduler.arbiter = FORTH_ARBITER_longest;
+    for (uint32_t i = 0; i < 3; i++) {
+        forth_output_arrived(&scheduler, 2);
+        forth_output_arrived(&scheduler, 3);
+    }
+    forth_output_arrived(&scheduler, 1);
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        assert_int_equal(forth_output_next(&scheduler), expected[i]);
+    }
+}
+
+/* Input 0 has three turns in a row, others one; and none for which it has no packet. */
+static void test_weighted(void **state)
+{
+    (void)state;
+    static const int expected[] = {0, 0, 0, 1, 2, 0, 0, 1, 2, 1, -1};
+    struct forth_output_scheduler scheduler;
+    forth_output_init(&scheduler, 4);
+    scheduler.arbiter = FORTH_ARBITER_weighted;
+    scheduler.weight = 3;
+    for (uint32_t i = 0; i < 5; i++) {
+        forth_output_arrived(&scheduler, 0);
+        if (i < 3) {
+            forth_output_arrived(&scheduler, 1);
+        }
+        if (i < 2) {
+            forth_output_arrived(&scheduler, 2);
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        assert_int_equal(forth_output_next(&scheduler), expected[i]);
+    }
 }
 
 /* FNX-43: changed credits first and in turn, then the others, and those only to refresh. */
@@ -147,7 +188,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_robin),    cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_fixed),          cmocka_unit_test(test_credit_order),
+        cmocka_unit_test(test_fixed),          cmocka_unit_test(test_longest),
+        cmocka_unit_test(test_weighted),       cmocka_unit_test(test_credit_order),
         cmocka_unit_test(test_credits_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -328,6 +328,7 @@ static void open_port(struct crossbar *crossbar, uint32_t index)
     sim_event_init(&port->refresh, refresh);
     forth_output_init(&port->scheduler, crossbar->config.ports);
     port->scheduler.arbiter = crossbar->config.arbiter;
+    port->scheduler.weight = crossbar->config.weight;
     forth_credits_init(&port->credits, crossbar->config.ports);
     forth_window_init(&port->window, (uint16_t)crossbar->config.node_words);
 }

@@ -28,6 +28,7 @@ struct crossbar_config {
     uint32_t lead; /* The output begins to choose the next packet at this number of cycles before a
                     * packet's end. */
     enum forth_arbiter arbiter;
+    uint32_t weight;       /* Turns of input 0, if the arbiter has weights. */
     uint32_t change_over;  /* Cycles between packets of different crosspoints. */
     uint32_t credit;       /* Cycles of the link that a credit occupies. */
     uint64_t refresh_ps;   /* A credit that has not changed is repeated this often; 0: never. */

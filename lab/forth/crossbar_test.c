@@ -353,7 +353,7 @@ static void test_fixed_arbiter(void **state)
 {
     (void)state;
     struct crossbar_config config = crossbar_config(4);
-    config.arbiter = FORTH_ARBITER_FIXED;
+    config.arbiter = FORTH_ARBITER_fixed;
     struct world *world = open_world_of(&config, 0);
     for (uint32_t i = 0; i < 3; i++) {
         struct station_config station = station_config(i, 4);

@@ -79,8 +79,9 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
               "switch: the time from the choice's begin to a packet's end"),
     LAB_FITTED_WHOLE("FNX-A4.sum", "change_over", "cycles", 3, 0, 1000, "4.2",
                      "network cycles between packets of different crosspoints"),
-    LAB_WORD("arbiter", "round-robin fixed", "3.2.3",
-             "switch: which input is next at an output; fixed: the lowest"),
+    LAB_WORD("arbiter", forth_arbiter_words + 1, "3.2.3; OC",
+             "switch: which input is next at an output; fixed: the lowest; longest: with most "
+             "packets; weighted: input 0 has several turns"),
     LAB_WHOLE("crosspoint", "QWords", 256, 64, 1024, "2.2; 3.2.2", "buffer of a crosspoint"),
     LAB_WHOLE("ports", "", 8, 2, 64, "2.2", "ports of the switch"),
     LAB_WHOLE("payload", "B", 496, 8, 4096, "3.2.1", "payload of a packet"),
@@ -123,6 +124,7 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
     LAB_REAL("call", "us", 0, 0, 1000, "OC", "one: processor time before a request is written"),
     LAB_REAL("interrupt", "us", 0, 0, 1000, "OC; ICS06: limited by interrupt cost",
              "one: processor time until a program knows of a packet; 0: it looks at memory"),
+    LAB_WHOLE("weight", "", 4, 1, 64, "OC; 5", "one, arbiter=weighted: turns of input 0 in a row"),
     LAB_PLAN_PARAMETERS(496, 4096),
 };
 
@@ -202,6 +204,7 @@ struct crossbar_config forth_crossbar_config(struct lab_run *run, uint32_t ports
         .inform = cycles(run, "inform"),
         .lead = cycles(run, "lead"),
         .arbiter = (enum forth_arbiter)lab_word(run, "arbiter"),
+        .weight = (uint32_t)lab_value_or_default(run, "weight"),
         .change_over = cycles(run, "change_over"),
         .credit = costs_of(run).credit,
         .refresh_ps = forth_refresh_ps(run),

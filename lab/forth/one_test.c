@@ -145,6 +145,23 @@ static void test_incast(void **state)
                 0.99);
 }
 
+/* Each arbiter by its word. With weight 4 input 0 has four packets for one of each other, so its
+ * messages come first; the longest crosspoint's turn is as fair as round robin if all are full. */
+static void test_arbiters(void **state)
+{
+    static const char incast[] = "sends=1000 senders=3 pattern=incast ";
+    char settings[96];
+    (void)state;
+    (void)snprintf(settings, sizeof(settings), "%s arbiter=weighted weight=4", incast);
+    struct lab_run *run = one_run(ONE, settings);
+    /* Input 0 has 4/6 of the output until it is through; the others are through with the last. */
+    const double rates[] = {4.0 / 6, 1.0 / 3, 1.0 / 3};
+    assert_true(fabs(one_value(run, "fairness") - sim_fairness(rates, 3)) < 0.005);
+    free(run);
+    (void)snprintf(settings, sizeof(settings), "%s arbiter=longest", incast);
+    assert_true(one_reading(ONE, settings, "fairness") > 0.99);
+}
+
 static void test_losses(void **state)
 {
     (void)state;
@@ -175,8 +192,8 @@ int main(void)
         cmocka_unit_test(test_sum),       cmocka_unit_test(test_slopes),
         cmocka_unit_test(test_bounds),    cmocka_unit_test(test_directions),
         cmocka_unit_test(test_processor), cmocka_unit_test(test_incast),
-        cmocka_unit_test(test_losses),    cmocka_unit_test(test_list),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_arbiters),  cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_list),      cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

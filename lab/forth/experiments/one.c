@@ -233,7 +233,7 @@ const struct lab_experiment forth_one = {
     .name = "forth/one",
     .what = "one point: hosts on the switch, or two directly, as the parameters say",
     FORTH_COMMON,
-    .uses = FORTH_USES_SWITCHED LAB_PLAN_USES "nodes joined window call interrupt",
+    .uses = FORTH_USES_SWITCHED LAB_PLAN_USES "nodes joined window call interrupt weight",
     FORTH_CLAIMS(one_claims),
     .quick = true,
     .judge_texts = judge_texts,
