@@ -33,7 +33,7 @@ static const struct {
     {LAB_TRAFFIC, "traffic", "interval"}, {LAB_TRAFFIC, "traffic", "arrivals"},
 };
 
-static bool texts_fit(struct lab_run *run)
+static bool texts_fit(struct lab_run *run, bool any_network)
 {
     for (uint32_t i = 0; i < COUNT_OF(replaced); i++) {
         if (run->texts[replaced[i].kind].name != NULL && lab_is_set(run, replaced[i].name)) {
@@ -45,7 +45,7 @@ static bool texts_fit(struct lab_run *run)
         lab_fail(run,
                  "a trace of traffic says where packets go: a pattern cannot be given as well");
     }
-    if (run->texts[LAB_TOPOLOGY].name != NULL) {
+    if (run->texts[LAB_TOPOLOGY].name != NULL && !any_network) {
         lab_fail(run, "the network of %s is its document's, and no text can change it",
                  run->experiment->name);
     }
@@ -238,7 +238,7 @@ static bool fill_by_trace(struct lab_plan *plan, struct lab_run *run,
 bool lab_plan_open(struct lab_plan *plan, struct lab_run *run, const struct lab_plan_limits *limits)
 {
     *plan = (struct lab_plan){.nodes = limits->nodes};
-    if (!texts_fit(run)) {
+    if (!texts_fit(run, limits->any_network)) {
         return false;
     }
     plan->first = calloc((size_t)limits->nodes + 1, sizeof(plan->first[0]));

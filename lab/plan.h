@@ -55,6 +55,7 @@ struct lab_plan {
 /* A machine's limits. Lengths are rounded up to whole units of bytes. */
 struct lab_plan_limits {
     uint32_t nodes, bytes_most, unit;
+    bool any_network; /* The run's network may be given as text, too. */
 };
 
 /* False: the run has failed, and nothing is open. Aborts without memory. */

@@ -30,8 +30,7 @@ void lant_crowd_grid(uint32_t nodes, uint32_t grid[3])
     }
 }
 
-/* The smallest one of its kind that is large enough. */
-static void describe(enum lant_network_kind kind, uint32_t nodes, char *text, size_t bytes)
+void lant_crowd_describe(enum lant_network_kind kind, uint32_t nodes, char *text, size_t bytes)
 {
     uint32_t grid[3], radix = 4, globals = 1;
     switch (kind) {
@@ -63,7 +62,7 @@ struct lant_bench *lant_crowd_open(struct lab_run *run, enum lant_network_kind k
     const uint32_t nodes = lant_whole(run, "crowd");
     struct lant_node_config config = lant_config_of(run);
     struct lant_fabric_config fabric = lant_ring_of(run, 2);
-    describe(kind, nodes, fabric.topology, sizeof(fabric.topology));
+    lant_crowd_describe(kind, nodes, fabric.topology, sizeof(fabric.topology));
     if (kind != LANT_TORUS) {
         fabric.node_line = fabric.switch_line; /* The switch is not in the node's own FPGA. */
     }

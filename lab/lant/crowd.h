@@ -54,6 +54,8 @@ struct lant_crowd_outcome lant_crowd_halo(struct lab_run *run, enum lant_network
 
 /* -- Between the files --------------------------------------------------------------------------*/
 
+/* The smallest network of its kind that has so many nodes, as topology_open reads it. */
+void lant_crowd_describe(enum lant_network_kind kind, uint32_t nodes, char *text, size_t bytes);
 /* The sizes of a torus of so many nodes, as near to a cube as they can be, the largest first. */
 void lant_crowd_grid(uint32_t nodes, uint32_t grid[3]);
 

@@ -56,6 +56,7 @@ uint64_t lant_fabric_transmit(struct lant_fabric *fabric, uint32_t at, struct la
     const uint64_t head_ps = ready_ps > fabric->free_ps[at] ? ready_ps : fabric->free_ps[at];
     const uint64_t length_ps = (uint64_t)frame->count * LANT_CYCLE_PS;
     fabric->free_ps[at] = head_ps + lant_line_ps(line, frame->count);
+    fabric->busy_ps[at] += lant_line_ps(line, frame->count);
     frame->head_ps = head_ps + (uint64_t)line->latency_cycles * LANT_CYCLE_PS +
                      (line->store_and_forward ? length_ps : 0);
     frame->tail_ps = frame->head_ps + length_ps;
@@ -194,24 +195,40 @@ uint64_t lant_fabric_send(struct lant_fabric *fabric, uint32_t node, struct lant
 
 /* -- Opening ------------------------------------------------------------------------------------*/
 
+bool lant_fabric_topology(const struct lant_fabric_config *config, struct topology *topology,
+                          char *error, size_t error_bytes)
+{
+    const struct lab_text *given = &config->given;
+    const bool open =
+        given->text != NULL
+            ? topology_parse(topology, given->text, given->bytes, error, error_bytes)
+            : topology_open(topology, given->name != NULL ? given->name : config->topology, error,
+                            error_bytes);
+    if (!open) {
+        return false;
+    }
+    const char *refused = lant_flow_refuses(config->flow, config->channels, topology);
+    if (refused != NULL && !config->may_deadlock) {
+        (void)snprintf(error, error_bytes, "%s", refused);
+        topology_close(topology);
+        return false;
+    }
+    return true;
+}
+
 bool lant_fabric_open(struct lant_fabric *fabric, const struct lant_fabric_config *config,
                       struct sim *sim, uint64_t seed, lant_sink sink, void *nodes, char *error,
                       size_t error_bytes)
 {
     *fabric = (struct lant_fabric){.sim = sim, .config = *config, .sink = sink, .nodes = nodes};
     fabric->config.channels = config->channels == 0 ? 1 : config->channels;
-    if (!topology_open(&fabric->topology, config->topology, error, error_bytes)) {
-        return false;
-    }
-    const char *refused = lant_flow_refuses(config->flow, config->channels, &fabric->topology);
-    if (refused != NULL && !config->may_deadlock) {
-        (void)snprintf(error, error_bytes, "%s", refused);
-        topology_close(&fabric->topology);
+    if (!lant_fabric_topology(config, &fabric->topology, error, error_bytes)) {
         return false;
     }
     const uint32_t ports = fabric->topology.first_port[topology_vertices(&fabric->topology)];
     fabric->free_ps = calloc(ports, sizeof(fabric->free_ps[0]));
-    CHECK(fabric->free_ps != NULL);
+    fabric->busy_ps = calloc(ports, sizeof(fabric->busy_ps[0]));
+    CHECK(fabric->free_ps != NULL && fabric->busy_ps != NULL);
     sim_pool_open(&fabric->frames, config->packets, sizeof(struct lant_frame));
     lant_flow_open(fabric);
     sim_errors_init(&fabric->errors, seed, config->bit_errors, config->loss_millionths);
@@ -224,6 +241,7 @@ void lant_fabric_close(struct lant_fabric *fabric)
     CHECK(fabric->frames.depth == fabric->frames.used);
     sim_pool_close(&fabric->frames);
     free(fabric->free_ps);
+    free(fabric->busy_ps);
     topology_close(&fabric->topology);
 }
 

@@ -39,6 +39,7 @@ struct lant_line {
 };
 
 struct lant_fabric_config {
+    struct lab_text given;         /* A text that holds instead of the next member, if any. */
     char topology[LAB_TEXT_BYTES]; /* As topology_open reads it. */
     struct lant_line node_line;    /* Between a node and its switch, or two nodes. */
     struct lant_line switch_line;  /* Between two switches. */
@@ -91,7 +92,8 @@ struct lant_fabric {
     struct sim *sim;
     struct lant_fabric_config config;
     struct topology topology;
-    uint64_t *free_ps; /* By port: when its line can take the next packet. */
+    uint64_t *free_ps; /* By port: when its line can take the next packet, */
+    uint64_t *busy_ps; /* and for how long packets have had it. */
     struct sim_pool frames;
     struct sim_errors errors;
     struct lant_flow flow;
@@ -100,6 +102,10 @@ struct lant_fabric {
     struct lant_fabric_counters counters;
 };
 
+/* The network that the configuration describes. False: it is wrong, or its buffers can
+ * deadlock, and `error` says how. */
+MUST_USE bool lant_fabric_topology(const struct lant_fabric_config *config,
+                                   struct topology *topology, char *error, size_t error_bytes);
 /* False: the topology is wrong, and `error` says how. `fabric` must not move afterwards. */
 MUST_USE bool lant_fabric_open(struct lant_fabric *fabric, const struct lant_fabric_config *config,
                                struct sim *sim, uint64_t seed, lant_sink sink, void *nodes,

@@ -4,6 +4,7 @@
  * other may move to meet one.
  */
 #include "lab/lant/experiments.h"
+#include "lab/lant/sender.h"
 
 static const char sections[] =
     "abstract 3.1.2 3.1.3 3.2.2 3.2.3 3.3.2 3.3.3 3.3.4.2 3.3.4.3 3.4.1 3.4.2 3.4.3 4.1.4.1 "
@@ -186,4 +187,19 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
     LAB_WORD("atomics", "off on", "8.2.3", "whether nodes do atomic requests"),
     LAB_WORD("repeated", "answered done", "OC",
              "what becomes of an atomic request that comes once more"),
+    /* One point. */
+    LAB_WORD("network", "line torus tree dragonfly", "3.1.3; OC",
+             "one: two nodes on a line without switches; or a network of nodes or more"),
+    LAB_WHOLE("nodes", "", 16, 2, 4096, "OC", "one: nodes, if the network has switches"),
+    LAB_WORD("work", "transfer store load", "3.3.2; OC", "one: what programs ask for"),
+    LAB_WORD("seen", "sender receiver", "6.2: receive-side notification",
+             "one: who sees the end of a transfer"),
+    LAB_WHOLE("window", "", 4, 1, LANT_SENDER_WINDOW_MAX, "OC",
+              "one: messages that a program has under way"),
+    LAB_WHOLE("call", "cycles", 0, 0, 1000000, "OC; Table 7.2: 325 of send()",
+              "one: processor time of a call"),
+    LAB_WHOLE("look", "cycles", 0, 0, 1000000, "OC",
+              "one: processor time until a program has seen an end"),
+    LAB_REAL("loss", "", 0, 0, 0.1, "OC", "one: share of packets that each line loses"),
+    LAB_PLAN_PARAMETERS(4096, 1u << 20),
 };
