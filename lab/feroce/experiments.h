@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "lab/lab.h"
 
-#define FEROCE_PARAMETER_COUNT 48
+#define FEROCE_PARAMETER_COUNT 60
 extern const struct lab_document feroce_document;
 extern const struct lab_parameter feroce_parameters[FEROCE_PARAMETER_COUNT];
 

@@ -179,6 +179,7 @@ void feroce_on_message(struct feroce_machine *machine, struct feroce_node *node,
     if (measure->begun && !measure->over) {
         measure->latencies++;
         measure->latency_ps += latency_ps;
+        sim_spread_count(&measure->latency, latency_ps);
     }
     if (!measure->begun && fewest_messages(machine) >= machine->load.warm) {
         begin_measure(machine);

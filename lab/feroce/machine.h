@@ -19,6 +19,7 @@
 #include "lab/feroce/receiver.h"
 #include "lab/feroce/setup.h"
 #include "lab/feroce/watch.h"
+#include "sim/meter.h"
 #include "sim/pool.h"
 
 #define FEROCE_PACKETS_MAX 65536u
@@ -42,7 +43,8 @@ struct feroce_measure {
     uint64_t begin_ps, end_ps;
     uint64_t begin_bytes[FEROCE_SENDERS_MAX], end_bytes[FEROCE_SENDERS_MAX];
     uint64_t begin_messages, end_messages;
-    uint64_t latencies, latency_ps; /* Count and sum. */
+    uint64_t latencies, latency_ps; /* Count and sum, */
+    struct sim_spread latency;      /* and how they are spread. */
     uint64_t window_bytes[FEROCE_SENDERS_MAX];
     uint64_t windows;
     double least_fairness;

@@ -66,6 +66,7 @@ static void pass(struct sim_port *port, struct sim_frame *frame, struct sim_span
     const uint64_t head_ps = whole ? out.tail_ps : out.head_ps;
     frame->span = out;
     port->counters.frames_sent++;
+    port->counters.line_bytes += sim_ethernet_line_bytes(&port->kind, frame->bytes);
     if (port->calls->on_begin != NULL) {
         port->calls->on_begin(port, frame);
     }

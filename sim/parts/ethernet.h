@@ -160,6 +160,7 @@ struct sim_flight {
 
 struct sim_port_counters {
     uint64_t frames_sent, frames_come, frames_lost, frames_spoilt; /* The latter two: on coming. */
+    uint64_t line_bytes;                                           /* That those sent took of it. */
     uint64_t pauses_sent, pauses_lost;                             /* Lost or spoilt on the line. */
     uint64_t pauses_heard, pauses_ignored;
 };
