@@ -64,12 +64,12 @@ static inline void one_fails(const char *experiment, const char *settings, const
 }
 
 /* The names of the list in lab/reading.h that every machine has. */
-static inline void one_has_all(const char *experiment)
+static inline void one_has_all(const char *experiment, const char *settings)
 {
     static const char *const names[] = {"rate",        "messages",    "latency_mean", "latency_p50",
                                         "latency_p99", "latency_max", "link_share",   "queue_mean",
                                         "queue_max",   "lost"};
-    struct lab_run *run = one_run(experiment, "");
+    struct lab_run *run = one_run(experiment, settings);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const double value = one_value(run, names[i]);
         if (!isfinite(value)) {

@@ -15,6 +15,8 @@
 #define TIMER_PS 50000000u
 /* A run without a message for this many timeouts stands still. */
 #define PATIENCE_TIMEOUTS 20u
+/* Between two looks at the queues. */
+#define LOOK_PS UINT64_C(1000000)
 
 /* -- Names --------------------------------------------------------------------------------------*/
 
@@ -338,13 +340,25 @@ static void machine_close(struct csrna_machine *machine)
     csrna_free(machine->nodes);
 }
 
+static void look(struct csrna_machine *machine)
+{
+    const struct csrna_nic *nic = &csrna_server(machine)->nic;
+    lab_lengths_count(&machine->queue, nic->messages.tail - nic->messages.head);
+    lab_lengths_count(&machine->pending, pending_fifo_count(&nic->manager.pending));
+}
+
 static void step_to_the_end(struct csrna_machine *machine)
 {
+    uint64_t look_ps = LOOK_PS;
     if (machine->world.faults.millionths[SIM_FAULT_drop] != 0) {
         sim_schedule(&machine->sim, &machine->timers, TIMER_PS);
     }
     while (csrna_done(machine) < machine->all_messages && machine->run->failure[0] == '\0' &&
            sim_step(&machine->sim)) {
+        if (machine->sim.now_ps >= look_ps) {
+            look_ps = machine->sim.now_ps + LOOK_PS;
+            look(machine);
+        }
         if (machine->sim.now_ps - machine->last_ps >
             PATIENCE_TIMEOUTS * ack_timeout_ns(machine->timeout_code) * 1000) {
             break;
@@ -362,6 +376,17 @@ static double busy_share(const struct csrna_machine *machine, const struct csrna
     const uint64_t now_ps = machine->sim.now_ps;
     const uint64_t end_ps = port->free_ps > now_ps ? port->free_ps : now_ps;
     return (double)port->bytes * (double)port->byte_fs / 1000 / (double)end_ps;
+}
+
+static double busiest_link(const struct csrna_machine *machine)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i <= machine->clients; i++) {
+        most = machine->nodes[i].port_ps > most ? machine->nodes[i].port_ps : most;
+    }
+    /* An output may be booked beyond now. */
+    const double ps = (double)machine->sim.now_ps;
+    return ps > 0 && (double)most < ps ? (double)most / ps : 1;
 }
 
 static void add_memory(struct csrna_machine *machine)
@@ -394,6 +419,10 @@ struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load
     struct csrna_result result = {
         .rate = ps > 0 ? measured / ps * 1e12 : 0,
         .latency_us = sim_spread_mean(machine->latencies) / 1e6,
+        .latency = *machine->latencies,
+        .queue = machine->queue,
+        .pending = machine->pending,
+        .link = busiest_link(machine),
         .server = csrna_server(machine)->nic.manager.counters,
         .pcie_in = busy_share(machine, &csrna_server(machine)->nic.pcie_in),
         .pcie_out = busy_share(machine, &csrna_server(machine)->nic.pcie_out),

@@ -11,6 +11,7 @@
 
 #include "lab/csrna/nic.h"
 #include "lab/lab.h"
+#include "lab/reading.h"
 #include "sim/faults.h"
 #include "sim/parts/switch.h"
 
@@ -71,6 +72,11 @@ struct csrna_world {
 struct csrna_result {
     double rate;                /* Messages a second. */
     double latency_us;          /* Mean. */
+    struct sim_spread latency;  /* In picoseconds. */
+    struct lab_lengths queue;   /* Messages before the server's requester. */
+    struct lab_lengths pending; /* Its requests that wait for contexts. */
+    double link;                /* The share of the time in which the busiest output of the switch
+                                 * was busy. */
     struct qpc_counters server; /* The counters of the whole run. */
     /* The share of the time in which the server's PCIe was busy, by direction. */
     double pcie_in, pcie_out;
@@ -136,7 +142,8 @@ struct csrna_node {
     struct cq cq;
     struct completion *ring;
     struct region region;
-    struct sim_wire port; /* The switch's output towards this node. */
+    struct sim_wire port; /* The switch's output towards this node, */
+    uint64_t port_ps;     /* and for how long it was in use. */
 };
 
 /* A connection as the server's program knows it. */
@@ -171,6 +178,7 @@ struct csrna_machine {
     uint64_t warm_done, end_done; /* Done by then. */
     uint64_t last_ps;             /* When the newest message was done. */
     struct sim_spread *latencies;
+    struct lab_lengths queue, pending;
     /* Messages with a wrong byte or at a wrong place; batches that were complete too early. */
     uint64_t wrong, incomplete;
     uint64_t stale, disorder;

@@ -105,6 +105,7 @@ void csrna_machine_send(struct csrna_machine *machine, struct csrna_packet *pack
         send_to_switch(machine, &machine->nodes[packet->from].nic, length_ps);
     struct sim_span out;
     CHECK(sim_output_send(output, &machine->nodes[packet->to].port, in, length_ps, &out));
+    machine->nodes[packet->to].port_ps += length_ps;
     if (machine->capture != NULL) {
         capture(machine, packet);
     }

@@ -164,7 +164,7 @@ static void test_losses(void **state)
 static void test_list(void **state)
 {
     (void)state;
-    one_has_all(ONE);
+    one_has_all(ONE, "");
 }
 
 static void test_refused(void **state)

@@ -122,7 +122,7 @@ static void test_congestion(void **state)
 static void test_list(void **state)
 {
     (void)state;
-    one_has_all(ONE);
+    one_has_all(ONE, "");
 }
 
 static void test_refused(void **state)

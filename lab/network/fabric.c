@@ -64,6 +64,9 @@ void network_travel(struct network *network, struct network_packet *packet, uint
     if (UNLIKELY(!sim_errors_pass(&network->errors, 8ull * packet->bytes))) {
         spoil(network, packet);
     }
+    if (UNLIKELY(network->busy_ps != NULL)) {
+        network->busy_ps[port] += out.tail_ps - out.head_ps;
+    }
     packet->links++;
     packet->lag_ps = 0;
     if (way->peer < topology->nodes) {

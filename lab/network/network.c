@@ -231,11 +231,46 @@ bool network_open(struct network *network, struct lab_run *run, const struct net
 
 /* -- Running ------------------------------------------------------------------------------------*/
 
+void network_watch(struct network *network)
+{
+    const uint32_t ports = network->topology.first_port[topology_vertices(&network->topology)];
+    network->busy_ps = calloc(ports, sizeof(network->busy_ps[0]));
+    CHECK(network->busy_ps != NULL);
+}
+
+double network_busiest(const struct network *network)
+{
+    const uint32_t ports = network->topology.first_port[topology_vertices(&network->topology)];
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < ports; i++) {
+        most = network->busy_ps[i] > most ? network->busy_ps[i] : most;
+    }
+    return network->sim.now_ps == 0 ? 0 : (double)most / (double)network->sim.now_ps;
+}
+
+/* The bytes that wait before each output of a switch. */
+static void look(struct network *network)
+{
+    const struct topology *topology = &network->topology;
+    const uint64_t now_ps = network->sim.now_ps;
+    const uint32_t first = topology->first_port[topology->nodes];
+    const uint32_t ports = topology->first_port[topology_vertices(topology)];
+    for (uint32_t i = first; i < ports; i++) {
+        const uint64_t byte_fs = network->kinds[topology->ports[i].link_class].wire.byte_fs;
+        const uint64_t wait_ps = sim_wire_wait_ps(&network->wires[i], now_ps);
+        lab_lengths_count(&network->waiting, network->inputs != NULL ? network->inputs[i].bytes
+                                                                     : wait_ps * 1000 / byte_fs);
+    }
+}
+
 void network_run(struct network *network)
 {
     const uint64_t step_ps = network->config.stop_ps / 64 + 1;
     for (uint32_t i = 1; i <= 64 && network->run->failure[0] == '\0'; i++) {
         sim_run_until(&network->sim, i * step_ps);
+        if (network->busy_ps != NULL) {
+            look(network);
+        }
         lab_progress(network->run, i / 64.0);
     }
     while (network->run->failure[0] == '\0' && sim_step(&network->sim)) {
@@ -330,6 +365,7 @@ void network_close(struct network *network)
     sim_pool_close(&network->packets);
     close_described(network);
     free(network->gaps_ps);
+    free(network->busy_ps);
     free(network->inputs);
     free(network->wires);
     free(network->nodes);

@@ -21,6 +21,7 @@
 #define LAB_NETWORK_NETWORK_H
 
 #include "lab/lab.h"
+#include "lab/reading.h"
 #include "sim/errors.h"
 #include "sim/meter.h"
 #include "sim/parts/switch.h"
@@ -165,11 +166,20 @@ struct network {
     uint64_t waited_ps, waits; /* From a packet's making to its first byte on the wire: the sum. */
     uint64_t links;            /* Wires that the delivered packets have passed, summed. */
     struct sim_spread latency; /* From a packet's making to its delivery. */
+    uint64_t warm_payload;     /* Bytes that were delivered before nodes stopped. */
+    /* If somebody looks (network_watch): for how long each port's wire was in use, and what waited
+     * before the outputs of switches, in bytes. */
+    uint64_t *busy_ps;
+    struct lab_lengths waiting;
 };
 
 /* Opens the world and makes each node's first packet. False: the run has failed. */
 bool network_open(struct network *network, struct lab_run *run,
                   const struct network_config *config);
+/* Wires and queues are looked at from now on, which costs time and memory. */
+void network_watch(struct network *network);
+/* The share of its time for which the busiest wire was in use. */
+double network_busiest(const struct network *network);
 /* Runs until every packet has come to an end. */
 void network_run(struct network *network);
 /* Checks that every lost packet was counted; reports the memory of parts; frees. */

@@ -6,6 +6,7 @@
 
 #include "hardware/csrna/on_chip.h"
 #include "lab/csrna/experiments.h"
+#include "lab/reading.h"
 
 #define KILOBYTE 1024.0
 #define TABLE    "CSR-A15"
@@ -119,6 +120,41 @@ static const struct lab_claim on_chip_claims[] = {
 
 /* -- One point ----------------------------------------------------------------------------------*/
 
+static void add_readings(struct lab_run *run, const struct csrna_load *load,
+                         const struct csrna_result *result)
+{
+    const struct qpc_counters *server = &result->server;
+    const double asked = (double)(server->hits + server->misses + server->type_2);
+    const struct lab_outcome outcome = {
+        .gbps = 8e-9 * load->bytes * result->rate,
+        .rate = result->rate / CSRNA_MILLION,
+        .latency = &result->latency,
+        .latency_of = "from the post of a batch to its completion",
+        .link = result->link,
+        .link_of = "of its time, the busiest output of the switch",
+        .bus = fmax(result->pcie_in, result->pcie_out),
+        .bus_of = "of its time, the server's PCIe, the busier direction",
+        .queue = &result->queue,
+        .queue_of = "messages before the server's requester",
+        .hits = asked > 0 ? (double)server->hits / asked : LAB_NOTHING,
+        .hits_of = "requests for a context of the server that found it cached",
+        .lost = result->lost,
+        .lost_of = "packets that the switch lost",
+        .again = result->resent,
+        .again_of = "packets that the server sent again",
+    };
+    lab_add_outcome(run, &outcome);
+    lab_add_reading(run, "fetches", "", (double)server->fetches, "contexts that the server read");
+    lab_add_reading(run, "pending_mean", "",
+                    result->pending.looks == 0
+                        ? LAB_NOTHING
+                        : (double)result->pending.sum / (double)result->pending.looks,
+                    "requests of the server that wait for a context, the mean");
+    lab_add_reading(run, "pending_max", "", (double)result->pending.most, "the most of them");
+    lab_add_reading(run, "pcie_in", "", result->pcie_in, "share of its time, to the NIC");
+    lab_add_reading(run, "pcie_out", "", result->pcie_out, "share of its time, from the NIC");
+}
+
 static void one(struct lab_run *run)
 {
     struct csrna_load load = csrna_load_of(run);
@@ -133,6 +169,7 @@ static void one(struct lab_run *run)
     if (!isfinite(result.rate)) {
         return;
     }
+    add_readings(run, &load, &result);
     lab_judge_absolute(
         lab_add_row(run, "CSR-A17.bytes", "messages", "with a wrong byte, of %llu at %.4g M/s",
                     (unsigned long long)result.messages, result.rate / CSRNA_MILLION),

@@ -59,13 +59,46 @@ static void add_load(struct lab_run *run, const struct network *network)
         network_offered(network), network_throughput(network), 0.02);
 }
 
+static void add_readings(struct lab_run *run, const struct network *network)
+{
+    const struct network_config *config = &network->config;
+    const bool traced = network->replay.trace.count > 0;
+    const double ps =
+        traced ? (double)network->came_ps : (double)config->stop_ps - (double)config->warm_ps;
+    const double bytes =
+        traced ? (double)network->replay.delivered_bytes : (double)network->warm_payload;
+    const double packets = (double)network->latency.count;
+    const struct lab_outcome outcome = {
+        .gbps = ps > 0 ? 8e3 * bytes / ps : 0,
+        .rate = ps > 0 ? 1e6 * packets / ps : 0,
+        .latency = &network->latency,
+        .latency_of = "from a packet's making to its delivery",
+        .link = network_busiest(network),
+        .link_of = "of its time, the busiest wire",
+        .queue = &network->waiting,
+        .queue_of = "bytes that an output of a switch (or an input) has, 64 looks",
+        .lost = network->dropped + network->discarded,
+        .lost_of = "packets dropped or spoilt",
+    };
+    lab_add_outcome(run, &outcome);
+    lab_add_reading(run, "carried", "", network_throughput(network),
+                    "load of a node's wire that was delivered, the mean");
+    lab_add_reading(run, "wires", "", packets > 0 ? (double)network->links / packets : LAB_NOTHING,
+                    "that a packet passed, the mean");
+}
+
 static void random_traffic(struct lab_run *run)
 {
     const struct network_config config = network_config_of(run);
-    struct network *network = run_world(run, &config);
-    if (network == NULL) {
+    struct network *network = calloc(1, sizeof(*network));
+    CHECK(network != NULL);
+    if (!network_open(network, run, &config)) {
+        free(network);
         return;
     }
+    network_watch(network);
+    network_run(network);
+    add_readings(run, network);
     if (network->replay.trace.count > 0) {
         add_messages(run, network);
     } else {
