@@ -63,6 +63,13 @@ bool lab_plan_open(struct lab_plan *plan, struct lab_run *run,
                    const struct lab_plan_limits *limits);
 void lab_plan_close(struct lab_plan *plan);
 
+/* The run was given text, which is judged before any run begins. */
+static inline bool lab_plan_has_text(const struct lab_run *run)
+{
+    return run->texts[LAB_TOPOLOGY].name != NULL || run->texts[LAB_PATTERN].name != NULL ||
+           run->texts[LAB_TRAFFIC].name != NULL;
+}
+
 static inline uint32_t lab_plan_count(const struct lab_plan *plan)
 {
     return plan->first[plan->nodes];

@@ -156,6 +156,7 @@ static void test_refused(void **state)
     (void)state;
     one_fails(ONE, "work=load seen=receiver", "nobody tells");
     one_fails(ONE, "work=load bytes=4104", "longer than 4096");
+    one_fails(ONE, "work=load bytes=4096 window=3", "room for 1024");
     one_fails(ONE, "network=torus nodes=4096 bytes=65536 window=32", "more than 8 GiB");
     one_fails(ONE, "network=torus nodes=27 flow=credits channels=1", "deadlock");
 }

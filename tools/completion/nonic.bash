@@ -21,7 +21,7 @@ _nonic_options() {
     'lab list') echo --json ;;
     'lab show') echo --json ;;
     'lab run') echo --seed=number --repeat=number --set=parameter --sweep=parameter --topology=file --pattern=file \
-        --traffic=file --judge --stats --json --trace=file --pcap=file ;;
+        --traffic=file --judge --stats --json --csv --trace=file --pcap=file ;;
     'lab falsify') echo --quick --seed=number --json ;;
     'lab report') echo -o=directory --seed=number ;;
     'bench connections') echo --qps=number --wire=shm,udp --op=write,read --size=number --depth=number --ring=number \

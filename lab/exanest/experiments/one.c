@@ -300,7 +300,7 @@ static void judge_texts(struct lab_run *run)
 {
     const struct exanest_machine_config config = config_of(run);
     struct lab_plan plan;
-    if (open_plan(&plan, run, &config)) {
+    if (lab_plan_has_text(run) && open_plan(&plan, run, &config)) {
         lab_plan_close(&plan);
     }
 }

@@ -199,7 +199,7 @@ static void add_results(struct one *one, struct lab_run *run)
 static void judge_texts(struct lab_run *run)
 {
     struct lab_plan plan;
-    if (open_plan(&plan, run)) {
+    if (lab_plan_has_text(run) && open_plan(&plan, run)) {
         lab_plan_close(&plan);
     }
 }

@@ -98,6 +98,13 @@ static bool open_plan(struct one *one, struct lant_fabric_config *fabric)
     if (run->failure[0] != '\0' || !lab_plan_open(&one->plan, run, &limits)) {
         return false;
     }
+    const uint32_t beats = lant_whole(run, "window") * (one->plan.longest / LANT_FLIT_BYTES);
+    if (!transfers && beats > LANT_ACCESSES_MAX) {
+        lab_fail(run, "loads and stores of %u beats at a time: a node has room for %u", beats,
+                 LANT_ACCESSES_MAX);
+        lab_plan_close(&one->plan);
+        return false;
+    }
     const uint64_t each = lant_senders_memory(&one->plan, lant_whole(run, "window"));
     if (each * limits.nodes > MEMORY_BYTES) {
         lab_fail(run, "%u nodes with places for %u bytes of each other need more than 8 GiB",
@@ -233,7 +240,7 @@ static void judge_texts(struct lab_run *run)
 {
     struct one one = {.run = run};
     struct lant_fabric_config fabric;
-    if (open_plan(&one, &fabric)) {
+    if (lab_plan_has_text(run) && open_plan(&one, &fabric)) {
         lab_plan_close(&one.plan);
     }
 }
