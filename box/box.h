@@ -60,7 +60,7 @@ struct box_options {
      * to load another library then. */
     const struct roce_config *machine;
     const char *capture; /* The machine's packets are written into this file; NULL: they are not. */
-    const char *vdso; /* path of the object that stands in for Linux' vDSO */
+    const char *vdso;    /* path of the object that stands in for Linux' vDSO */
 };
 
 enum box_end {
