@@ -159,7 +159,7 @@ void lab_world_end(struct lab_run *run, struct sim *sim, struct sim_trace *trace
         lab_fail(run, "%s", error);
     }
     if (capture != NULL && sim_capture_count(capture) == 0) {
-        lab_fail(run, "the capture is empty: this experiment writes no packets");
+        lab_fail(run, "the capture is empty: the run's first world wrote no packets");
     }
     if (capture != NULL && !sim_capture_close(capture, error, sizeof(error))) {
         lab_fail(run, "%s", error);

@@ -90,6 +90,17 @@ static struct wishes wishes_of(struct lab_run *run, uint32_t nodes)
     };
 }
 
+static bool judge(struct lab_run *run, const struct wishes *wishes)
+{
+    const uint32_t most = (uint32_t)lab_value(run, "bytes_most");
+    if (most != 0 && most < wishes->least) {
+        lab_fail(run, "bytes_most=%u is less than bytes=%u", most, wishes->least);
+    } else if (fabs(wishes->hot * 1000 - round(wishes->hot * 1000)) > 1e-6) {
+        lab_fail(run, "hot has at most three decimal places");
+    }
+    return run->failure[0] == '\0';
+}
+
 static bool open_pattern(struct pattern *pattern, struct lab_run *run, const struct wishes *wishes,
                          uint32_t nodes)
 {
@@ -159,7 +170,7 @@ static bool fill_by_pattern(struct lab_plan *plan, struct lab_run *run, uint32_t
 {
     const struct wishes wishes = wishes_of(run, plan->nodes);
     struct pattern pattern;
-    if (!open_pattern(&pattern, run, &wishes, plan->nodes)) {
+    if (!judge(run, &wishes) || !open_pattern(&pattern, run, &wishes, plan->nodes)) {
         return false;
     }
     uint64_t count = 0;

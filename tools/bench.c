@@ -16,12 +16,19 @@ static void print_help(FILE *to)
                 "example: nonic bench connections --wire udp --qps 16,51200 --baseline\n");
 }
 
+/* getopt takes the beginning of an option as well, from the letter on that no other one has. */
+static bool is_system_verbs(const char *word)
+{
+    return strlen(word) > strlen("--s") && word[3] == 'y' &&
+           strncmp("--system-verbs", word, strlen(word)) == 0;
+}
+
 /* An ordinary verbs program: it is loaded with nonic's libibverbs or with the system's. */
 static int connections(char **argv)
 {
     bool own_library = true;
     for (char **word = argv + 1; *word != NULL; word++) {
-        own_library &= strcmp(*word, "--system-verbs") != 0;
+        own_library &= !is_system_verbs(*word);
     }
     if (own_library && !preload_library()) {
         return 1;

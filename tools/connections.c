@@ -256,7 +256,9 @@ int main(int argc, char **argv)
     }
     const char *device = wishes.plan.device == NULL ? "first device" : wishes.plan.device;
     const char *wire = wishes.wire == NULL ? WIRE : wishes.wire;
-    setenv("NONIC_WIRE", wire, 1);
+    if (!wishes.plan.foreign) {
+        setenv("NONIC_WIRE", wire, 1);
+    }
     const struct series all[] = {{wishes.plan.foreign ? device : "nonic", NULL},
                                  {"one by one, no prefetch", "1"}};
     if (!wishes.json) {

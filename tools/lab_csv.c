@@ -43,12 +43,24 @@ static void print_name(FILE *to, const char *name, uint32_t repeats)
     fprintf(to, repeats > 1 ? ",%s,%s_interval" : ",%s", name, name);
 }
 
+static bool is_reading(const struct lab_run *run, const char *name)
+{
+    for (uint32_t i = 0; i < run->reading_count; i++) {
+        if (strcmp(run->readings[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A parameter may have the name of a reading (rate): each column has a name of its own. */
 static void print_names(FILE *to, const struct lab_job *job, const struct lab_run *run)
 {
     const struct lab_experiment *experiment = run->experiment;
     for (uint32_t i = 0; i < experiment->parameter_count; i++) {
         if (run->set[i]) {
-            fprintf(to, "%s,", experiment->parameters[i].name);
+            const char *name = experiment->parameters[i].name;
+            fprintf(to, is_reading(run, name) ? "%s_set," : "%s,", name);
         }
     }
     for (uint32_t i = 0; i < LAB_TEXTS; i++) {

@@ -153,7 +153,9 @@ static void print_readings(FILE *to, const struct lab_run *runs, uint32_t count)
         }
         fprintf(to, "%-20s %-60s %12s ", reading->name, reading->what, value);
         if (count > 1) {
-            snprintf(interval, sizeof(interval), "±%.3g", mean.half);
+            if (isfinite(mean.half)) {
+                snprintf(interval, sizeof(interval), "±%.3g", mean.half);
+            }
             print_padded(to, interval, 9);
         }
         fprintf(to, "%s\n", reading->unit);

@@ -27,7 +27,9 @@ static struct lab_mean mean_of(double first, double sum, double squares, uint32_
     const double variance = count > 1 ? (squares - sum * off) / (count - 1) : 0;
     return (struct lab_mean){
         .mean = first + off,
-        .half = variance > 0 ? quantile(count - 1) * sqrt(variance / count) : 0,
+        .half = isnan(variance) ? LAB_NOTHING
+                : variance > 0  ? quantile(count - 1) * sqrt(variance / count)
+                                : 0,
     };
 }
 

@@ -107,8 +107,7 @@ bool lab_texts_judge(const struct lab_job *job, struct lab_run *run, char *error
     for (uint32_t i = 0; i < LAB_TEXTS; i++) {
         if (job->texts[i].name != NULL && experiment->judge_texts == NULL) {
             snprintf(error, error_bytes,
-                     "%s takes no --%s; network/random does, and MACHINE/one takes traffic "
-                     "(docs/topologies.md)",
+                     "%s takes no --%s; network/random does (docs/topologies.md has the others)",
                      experiment->name, kinds[i].name);
             return false;
         }

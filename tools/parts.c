@@ -18,8 +18,8 @@
  * meant to be, so that an installed tree can be moved. */
 bool find_part(const char *name, char *path, size_t bytes, char *error, size_t error_bytes)
 {
-    static const char *const places[] = {"",          "/verbs",  "/tools",       "/..",
-                                         "/../verbs", "/../box", "/../lib/nonic"};
+    static const char *const places[] = {"",        "/verbs",        "/tools", "/../verbs",
+                                         "/../box", "/../lib/nonic", "/.."};
     char self[PATH_MAX];
     const ssize_t count = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (count < 0) {
@@ -33,7 +33,10 @@ bool find_part(const char *name, char *path, size_t bytes, char *error, size_t e
     snprintf(error, error_bytes,
              "%s is neither beside the command nor in ../lib/nonic; was it built and installed?",
              name);
-    for (size_t i = 0; i < COUNT_OF(places); i++) {
+    /* In the folder above only a part with a folder of its own lies, as "virtual/libibverbs.so.1" in
+     * a build. */
+    const size_t count_of_places = COUNT_OF(places) - (strchr(name, '/') == NULL);
+    for (size_t i = 0; i < count_of_places; i++) {
         char candidate[2 * PATH_MAX];
         snprintf(candidate, sizeof(candidate), "%s%s/%s", self, places[i], name);
         if (faccessat(AT_FDCWD, candidate, R_OK, AT_EACCESS) == 0) {

@@ -67,7 +67,7 @@ static void test_bounds(void **state)
     assert_true(at_10 <= bound_of(10, 0) * 1.0001 && at_10 > 0.999 * bound_of(10, 0));
     assert_true(at_25 <= bound_of(25, 0) * 1.0001 && at_25 > 0.999 * bound_of(25, 0));
     assert_true(rate("senders=4 extra_bytes=0") <= bound_of(10, 0) * 1.0001);
-    assert_true(rate("speed=100G extra_bytes=0") <= bound_of(100, 0));
+    assert_true(rate("speed=100G stack=2026 extra_bytes=0") <= bound_of(100, 0));
     assert_true(one_reading(ONE, "senders=4", "link_share") <= 1);
 }
 

@@ -118,10 +118,13 @@ bool forth_host_next(struct forth_host *host, uint32_t *to, uint32_t *qwords)
 void forth_host_came(struct forth_host *host, uint32_t from, uint64_t number)
 {
     const struct forth_hosts *hosts = host->hosts;
-    const uint32_t place = place_of(hosts, from, host->self, number);
     /* The switch may have let a wrong number pass (crc=ignored). */
-    if (from < hosts->machine->count && place < place_of(hosts, from, host->self + 1, 0)) {
-        host->arrived[host->arrived_tail++] = place;
+    if (from >= hosts->machine->count) {
+        return;
+    }
+    const uint32_t first = place_of(hosts, from, host->self, 0);
+    if (number < place_of(hosts, from, host->self + 1, 0) - first) {
+        host->arrived[host->arrived_tail++] = first + (uint32_t)number;
         go_on(host);
     }
 }

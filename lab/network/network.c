@@ -263,6 +263,8 @@ static void look(struct network *network)
     }
 }
 
+#define LOOK_PS UINT64_C(1000000) /* Between two looks at a trace. */
+
 void network_run(struct network *network)
 {
     const uint64_t step_ps = network->config.stop_ps / 64 + 1;
@@ -273,7 +275,14 @@ void network_run(struct network *network)
         }
         lab_progress(network->run, i / 64.0);
     }
+    /* A trace's messages are wished for by now, and under way. */
+    uint64_t look_ps = network->sim.now_ps;
     while (network->run->failure[0] == '\0' && sim_step(&network->sim)) {
+        if (network->busy_ps != NULL && network->replay.trace.count > 0 &&
+            network->sim.now_ps >= look_ps) {
+            look_ps = network->sim.now_ps + LOOK_PS;
+            look(network);
+        }
     }
 }
 

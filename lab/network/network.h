@@ -166,6 +166,7 @@ struct network {
     uint64_t waited_ps, waits; /* From a packet's making to its first byte on the wire: the sum. */
     uint64_t links;            /* Wires that the delivered packets have passed, summed. */
     struct sim_spread latency; /* From a packet's making to its delivery. */
+    uint64_t warm_packets;     /* Packets, and */
     uint64_t warm_payload;     /* Bytes that were delivered before nodes stopped. */
     /* If somebody looks (network_watch): for how long each port's wire was in use, and what waited
      * before the outputs of switches, in bytes. */

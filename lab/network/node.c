@@ -190,6 +190,7 @@ static void count(struct network *network, const struct network_packet *packet)
     if (now_ps >= network->config.warm_ps && now_ps < network->config.stop_ps) {
         const uint32_t from = network->gaps_ps == NULL ? 0 : topology->first_port[packet->source];
         network->warm_bytes[topology->ports[from].link_class] += packet->bytes;
+        network->warm_packets++;
         network->warm_payload += 8ull * packet->words;
     }
     if (packet->born_ps >= network->config.warm_ps) {

@@ -353,7 +353,8 @@ const struct lab_experiment exanest_one = {
     .judge_texts = judge_texts,
     .run = run_one,
     .explains =
-        "For exploring, with every byte checked. FPGAs are nodes 0, 1 and on, four in a QFDB; with "
+        "For exploring; at the end the bytes of each place are compared. FPGAs are nodes 0, 1 and "
+        "on, four in a QFDB; with "
         "more than one QFDB they send through routers. Sequences continue, so that what is lost is "
         "repaired; sequences=strict is what the document states, and costs a store less. The rate "
         "is that from the first wish to the last end: with few messages most of it is latency.",

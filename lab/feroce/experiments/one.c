@@ -54,7 +54,9 @@ static struct feroce_load load_of(struct lab_run *run)
 static bool fits(struct lab_run *run, const struct feroce_setup *setup,
                  const struct feroce_load *load)
 {
-    if (load->qps > setup->board.window.qps) {
+    if (lab_word(run, "speed") == FEROCE_100G && lab_word(run, "stack") == 0) {
+        lab_fail(run, "speed=100G: the document has no such board, stack=2026 has");
+    } else if (load->qps > setup->board.window.qps) {
         lab_fail(run, "pairs=%u: such a board has %u queue pairs", load->qps,
                  setup->board.window.qps);
     } else if (load->bytes[0] % 4 != 0 || load->bytes[1] % 4 != 0) {

@@ -9,8 +9,9 @@
 #include "lab/forth/experiments.h"
 #include "lab/forth/host.h"
 
-#define LOOK_PS     UINT64_C(1000000)    /* Between two looks at the queues. */
-#define PATIENCE_PS UINT64_C(2000000000) /* Nobody sends, and nothing comes any more. */
+#define LOOK_PS UINT64_C(1000000) /* Between two looks at the queues. */
+/* Nobody sends, and nothing comes any more: longer than a packet's way, whatever the parameters. */
+#define PATIENCE_PS UINT64_C(50000000000)
 
 struct one {
     struct forth_machine machine;

@@ -50,6 +50,9 @@ static struct lant_fabric_config fabric_of(struct lab_run *run)
     if (line || word > 1 || given) {
         config.node_line = config.switch_line;
     }
+    if (line && !given && lab_is_set(run, "nodes")) {
+        lab_fail(run, "network=line has two nodes: nodes is of the other networks");
+    }
     if (line) {
         (void)snprintf(config.topology, sizeof(config.topology), "all-to-all:%u", LINE_NODES);
     } else {

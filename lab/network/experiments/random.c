@@ -68,15 +68,16 @@ static void add_readings(struct lab_run *run, const struct network *network)
     const double bytes =
         traced ? (double)network->replay.delivered_bytes : (double)network->warm_payload;
     const double packets = (double)network->latency.count;
+    const double counted = traced ? packets : (double)network->warm_packets;
     const struct lab_outcome outcome = {
         .gbps = ps > 0 ? 8e3 * bytes / ps : 0,
-        .rate = ps > 0 ? 1e6 * packets / ps : 0,
+        .rate = ps > 0 ? 1e6 * counted / ps : 0,
         .latency = &network->latency,
         .latency_of = "from a packet's making to its delivery",
         .link = network_busiest(network),
         .link_of = "of its time, the busiest wire",
         .queue = &network->waiting,
-        .queue_of = "bytes that an output of a switch (or an input) has, 64 looks",
+        .queue_of = "bytes that an output of a switch (or an input) has, now and then",
         .lost = network->dropped + network->discarded,
         .lost_of = "packets dropped or spoilt",
     };
