@@ -2,8 +2,8 @@
  *
  * plan - which messages each node sends: by parameters, by a flow matrix, or by a trace.
  *
- * Purpose    The traffic of MACHINE/one, the same for FORTH's, ExaNeSt's and Lant's: who sends, to whom, how many
- *            messages, how long they are, when they are wanted.
+ * Purpose    The traffic of MACHINE/one, the same for FORTH's, ExaNeSt's and Lant's: who sends, to
+ *            whom, how many messages, how long they are, when they are wanted.
  * Inputs     The parameters LAB_PLAN_PARAMETERS; or texts that the run was given instead of some of
  *            them: a pattern and a trace of traffic (docs/topologies.md).
  * Outputs    Each node's messages, in the order in which it wants to send them.

@@ -33,8 +33,8 @@ bool find_part(const char *name, char *path, size_t bytes, char *error, size_t e
     snprintf(error, error_bytes,
              "%s is neither beside the command nor in ../lib/nonic; was it built and installed?",
              name);
-    /* In the folder above only a part with a folder of its own lies, as "virtual/libibverbs.so.1" in
-     * a build. */
+    /* In the folder above lie only parts with a folder of their own, as "virtual/libibverbs.so.1"
+     * does in a build. */
     const size_t count_of_places = COUNT_OF(places) - (strchr(name, '/') == NULL);
     for (size_t i = 0; i < count_of_places; i++) {
         char candidate[2 * PATH_MAX];
