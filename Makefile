@@ -31,7 +31,7 @@ test:
 	@dev/test quick
 
 test-all:
-	@dev/install-packages build demo test hdl hdl-more interop look remote-disk
+	@dev/install-packages build demo test hdl hdl-more interop look remote-disk migration
 	@dev/test all
 
 check:
