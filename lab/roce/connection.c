@@ -23,6 +23,15 @@ static void drop_held(struct roce_connection *connection)
     }
 }
 
+void roce_drop_held(struct roce_function *function)
+{
+    for (uint32_t i = 0; i <= function->mask; i++) {
+        if (function->connections[i].birth != 0) {
+            drop_held(&function->connections[i]);
+        }
+    }
+}
+
 /* -- Connections --------------------------------------------------------------------------------*/
 
 /* Begins anew: another queue pair, or none yet. */

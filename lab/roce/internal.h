@@ -22,6 +22,7 @@ struct roce_connection {
     struct qp *qp;          /* NULL: packets came for it, but it never rang, and sent nothing. */
     uint32_t birth;         /* Counts the queue pairs that had this place. */
     uint32_t rung, fetched; /* Requests, as qp_progress.posted counts them. */
+    uint64_t fetched_ps;    /* When the newest that rang are here. */
     struct list held;       /* Packets whose work requests are not here yet. */
     struct list turn;       /* In function.turns: it was held up, and may go on. */
     /* When the newest of its packets was ready to be sent, by requests and answers; when the newest
@@ -144,6 +145,8 @@ static inline void roce_end(struct roce_flight *flight)
 {
     sim_pool_give(&flight->roce->flights, flight);
 }
+/* All of a function's packets that wait for their work requests are dropped: it is gone. */
+void roce_drop_held(struct roce_function *function);
 /* The packet, which was to leave, does not. */
 void roce_drop(struct roce_flight *flight, uint64_t *counter);
 

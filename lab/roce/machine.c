@@ -9,8 +9,7 @@
  * gives out; with SRD, by QPN of shared addresses and a carrier for each peer. */
 #define QPNS_RESERVED 4u
 #define QPNS_OF_SRD   (256u + 1u)
-/* Doorbells on their way: a program that rings more often waits for nothing, but none does. */
-#define BELLS_MAX (1u << 20)
+#define BELLS_MAX     (1u << 20) /* doorbells on their way */
 
 /* -- Functions ----------------------------------------------------------------------------------*/
 
@@ -52,13 +51,21 @@ struct roce_function *roce_attach(struct roce *roce, uint32_t node, struct nic *
     return function;
 }
 
-/* Its memory stays, since packets and doorbells on their way know it. */
-void roce_detach(struct roce_function *function)
+static void leave(struct roce_function *function)
 {
-    CHECK(!function->gone);
     function->gone = true;
     sim_cancel(&function->timer);
     list_remove(&function->neighbours);
+}
+
+/* Its memory stays, since packets and doorbells on their way know it. Others at its node get the
+ * room that its packets had. */
+void roce_detach(struct roce_function *function)
+{
+    CHECK(!function->gone);
+    leave(function);
+    roce_drop_held(function);
+    roce_serve(function->node);
 }
 
 uint32_t roce_number(const struct roce_function *function)
@@ -115,7 +122,7 @@ void roce_close(struct roce *roce)
 {
     for (uint32_t i = 0; i < roce->function_count; i++) {
         if (!roce->functions[i]->gone) {
-            roce_detach(roce->functions[i]);
+            leave(roce->functions[i]);
         }
         free(roce->functions[i]->connections);
         free(roce->functions[i]);

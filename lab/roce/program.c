@@ -229,8 +229,8 @@ static struct sge sge_of(const struct roce_program *program, size_t offset, uint
     return (struct sge){roce_program_address(program, offset), bytes, program->region.key};
 }
 
-void roce_program_post(struct roce_program *program, struct qp *qp,
-                       const struct send_request *request, size_t offset, uint32_t bytes)
+void roce_program_add(struct roce_program *program, struct qp *qp,
+                      const struct send_request *request, size_t offset, uint32_t bytes)
 {
     struct send_request own = *request;
     struct sge sge = sge_of(program, offset, bytes);
@@ -240,6 +240,12 @@ void roce_program_post(struct roce_program *program, struct qp *qp,
     own.sges = &sge;
     own.sge_count = 1;
     CHECK(qp_post_send(qp, &own) == STATUS_OK);
+}
+
+void roce_program_post(struct roce_program *program, struct qp *qp,
+                       const struct send_request *request, size_t offset, uint32_t bytes)
+{
+    roce_program_add(program, qp, request, offset, bytes);
     roce_doorbell(program->function, qp);
 }
 

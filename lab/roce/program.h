@@ -62,6 +62,9 @@ struct nic_av roce_program_av(const struct roce_program *from, const struct roce
 /* Posts and rings; it must find room. `offset` is in its own memory. */
 void roce_program_post(struct roce_program *program, struct qp *qp,
                        const struct send_request *request, size_t offset, uint32_t bytes);
+/* Posts and does not ring: the request belongs to the next doorbell. */
+void roce_program_add(struct roce_program *program, struct qp *qp,
+                      const struct send_request *request, size_t offset, uint32_t bytes);
 void roce_program_receive(struct roce_program *program, struct qp *qp, uint64_t wr_id,
                           size_t offset, uint32_t bytes);
 /* The address by which a peer names a place of its memory. */

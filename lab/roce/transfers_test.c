@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/roce/internal.h"
 #include "lab/roce/machine.h"
 #include "lab/roce/program.h"
 
@@ -398,6 +399,48 @@ static void test_datagram_comes_with_its_addresses(void **state)
 }
 
 /* The engine has the second request when the first one leaves, long before its doorbell comes. */
+/* A doorbell that has its request in it does not overtake one whose requests are being read. */
+static void test_requests_come_in_their_order(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"cache=0", "wqe_by=doorbell", NULL};
+    struct pair *pair = pair_open(QP_RC, settings);
+    const struct roce_program *peer = &pair->programs[1];
+    const struct send_request request = {.kind = WORK_WRITE,
+                                         .remote_address = roce_program_address(peer, FAR),
+                                         .remote_key = peer->region.key};
+    roce_program_add(&pair->programs[0], pair->qps[0], &request, 0, 8);
+    roce_program_post(&pair->programs[0], pair->qps[0], &request, 0, 8);
+    write_number(pair, 0, 1, 200000, WORK_SIGNALED);
+    const uint64_t begun_ps = pair->sim.now_ps;
+    (void)await(pair, 0);
+    assert_moved(pair, 0, 8);
+    assert_true(pair->sim.now_ps - begun_ps < 100000000); /* No timeout of RC, of 67 ms. */
+    pair_close(pair);
+}
+
+/* Whenever a process ends, its packets take no room of others at its node afterwards. */
+static void test_a_process_that_ended_takes_no_room(void **state)
+{
+    (void)state;
+    uint64_t held = 0;
+    for (uint64_t after_ps = 0; after_ps < 2000000; after_ps += 50000) {
+        struct pair *pair = pair_open(QP_RC, warm);
+        write_number(pair, 0, 0, 4096, 0);
+        sim_run_until(&pair->sim, posted_ps(pair) + 1000);
+        write_number(pair, 0, 1, 4096, WORK_SIGNALED);
+        sim_run_until(&pair->sim, pair->sim.now_ps + after_ps);
+        held += !list_empty(&roce_connection_of(pair->programs[0].function, pair->qps[0])->held);
+        roce_program_close(&pair->programs[0]);
+        sim_run_until(&pair->sim, pair->sim.now_ps + 100000000);
+        assert_int_equal(pair->roce->nodes[0].waiting_bytes, 0);
+        roce_program_close(&pair->programs[1]);
+        roce_close(pair->roce);
+        free(pair);
+    }
+    assert_true(held > 0);
+}
+
 static void test_a_request_waits_for_its_doorbell(void **state)
 {
     (void)state;
@@ -590,7 +633,9 @@ static void post_number(struct pair *pair, struct sent *sent, uint32_t i)
         roce_program_receive(&pair->programs[1 - from], pair->qps[1 - from], i, FAR + PLACE(i),
                              PLACE(1));
     }
-    roce_program_post(&pair->programs[from], pair->qps[from], &request, PLACE(i), sent->bytes[i]);
+    const bool rings = i + 2 >= 2 * ROUNDS || prng_below(&pair->sim.prng, 3) != 0;
+    (rings ? roce_program_post : roce_program_add)(&pair->programs[from], pair->qps[from], &request,
+                                                   PLACE(i), sent->bytes[i]);
 }
 
 static void count_completions(struct pair *pair, struct sent *sent)
@@ -619,8 +664,8 @@ static void check_stream(const struct pair *pair, const struct sent *sent)
     }
 }
 
-/* Messages of several packets, both ways at a time, whose doorbells ring while others are under
- * way. */
+/* Messages of several packets, both ways at a time, whose doorbells ring, for one or more of them,
+ * while others are under way. */
 static void stream(enum qp_type type, const char *const *settings)
 {
     static const enum work_kind kinds[] = {WORK_WRITE, WORK_SEND, WORK_READ};
@@ -666,6 +711,8 @@ int main(void)
         cmocka_unit_test(test_missed_contexts_cost_a_read),
         cmocka_unit_test(test_atomic_adds_at_one_time),
         cmocka_unit_test(test_datagram_comes_with_its_addresses),
+        cmocka_unit_test(test_requests_come_in_their_order),
+        cmocka_unit_test(test_a_process_that_ended_takes_no_room),
         cmocka_unit_test(test_a_request_waits_for_its_doorbell),
         cmocka_unit_test(test_a_held_queue_pair_holds_no_other),
         cmocka_unit_test(test_queue_pairs_take_turns),
