@@ -25,13 +25,15 @@ enum box_ask {
     BOX_ASK_DOORBELL, /* Requests were posted to this queue pair (struct qp). */
     BOX_ASK_POKE,     /* Its queue pairs changed otherwise. */
     BOX_ASK_FORGET,   /* This queue pair is about to be destroyed. */
+    BOX_ASK_SETTLE,   /* Waits until what its engine has judged by now is in memory. */
     BOX_ASK_POLL,     /* A completion queue was empty. */
     BOX_ASK_NEWS,     /* Waits until its engine has events or notifications. */
     BOX_ASK_TURN,     /* The clock has come to box_page.due_ns: others go first. */
 };
 
 enum {
-    BOX_ARENAS_MAX = 128, /* NICs that are ever opened in a run */
+    BOX_ARENAS_MAX = 128,   /* NICs that are ever opened in a run */
+    BOX_QPS_MAX = 1u << 14, /* of each of them */
 };
 
 /* They lie where neither Linux nor a sanitizer puts anything. */

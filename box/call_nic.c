@@ -82,6 +82,15 @@ static enum call_next news(struct box *box, struct thread *thread)
                : sleep_in(box, thread, (struct wait){.kind = WAIT_NEWS, .deadline_ns = NEVER});
 }
 
+static enum call_next settle(struct box *box, struct thread *thread, const struct seat *seat)
+{
+    const uint64_t settled_ns = machine_settled_ns(seat);
+    return settled_ns <= box->page->clock_ns
+               ? answer(thread, 0)
+               : sleep_in(box, thread,
+                          (struct wait){.kind = WAIT_SLEEP, .deadline_ns = settled_ns});
+}
+
 static enum call_next serve(struct box *box, struct thread *thread, struct seat *seat)
 {
     const uint64_t about = thread->call.argument[2];
@@ -98,6 +107,7 @@ static enum call_next serve(struct box *box, struct thread *thread, struct seat 
         return answer(thread, about != 0 && machine_ring(seat, about) ? 0 : -EFAULT);
     case BOX_ASK_POKE: return answer(thread, machine_ring(seat, 0) ? 0 : -EFAULT);
     case BOX_ASK_FORGET: return answer(thread, machine_forget(seat, about) ? 0 : -EFAULT);
+    case BOX_ASK_SETTLE: return settle(box, thread, seat);
     case BOX_ASK_POLL: return park(box, thread, seat);
     case BOX_ASK_NEWS: return news(box, thread);
     case BOX_ASK_TURN:

@@ -10,6 +10,11 @@
 
 #include "base/box_ask.h"
 #include "lab/roce/roce.h"
+#include "nic/inventory.h"
+
+/* 200 days: a machine counts picoseconds by 64 bits. */
+#define MACHINE_NS_MAX (UINT64_C(200) * 86400 * 1000000000)
+_Static_assert(MACHINE_NS_MAX + BOX_MONOTONIC_NS < UINT64_MAX / SIM_NS, "its clock holds them");
 
 /* A NIC of a program. */
 struct seat {
@@ -85,6 +90,9 @@ bool machine_open(struct box *box)
     }
     struct machine *machine = calloc(1, sizeof(*machine));
     CHECK(machine != NULL);
+    if (box->options.until_ns == 0 || box->options.until_ns > MACHINE_NS_MAX) {
+        box->options.until_ns = MACHINE_NS_MAX;
+    }
     sim_init(&machine->sim, box->options.seed);
     sim_run_until(&machine->sim, ps_of(0));
     machine->roce =
@@ -236,6 +244,9 @@ int64_t machine_attach(struct box *box, struct seat *seat, uint64_t engine)
         return -EINVAL;
     }
     seat->engine = (struct nic *)(uintptr_t)engine;
+    if (nic_limits(seat->engine)->qps > BOX_QPS_MAX || nic_limits(seat->engine)->srd.peers > 0) {
+        return -EINVAL;
+    }
     seat->function = roce_attach(roce, seat->number % roce_nodes(roce), seat->engine, &host);
     if (seat->function == NULL) {
         return -EMFILE;
@@ -300,10 +311,13 @@ bool machine_ring(struct seat *seat, uint64_t address)
     }
     if (qp == NULL) {
         roce_poke(seat->function);
-    } else {
+        return true;
+    }
+    const bool is_there = nic_find_qp(seat->engine, qp_number(qp)) == qp;
+    if (is_there) {
         roce_doorbell(seat->function, qp);
     }
-    return true;
+    return is_there; /* A wrong program destroys it while it posts. */
 }
 
 bool machine_forget(struct seat *seat, uint64_t address)
@@ -313,6 +327,12 @@ bool machine_forget(struct seat *seat, uint64_t address)
         roce_forget(seat->function, qp);
     }
     return qp != NULL;
+}
+
+uint64_t machine_settled_ns(const struct seat *seat)
+{
+    const uint64_t ps = seat->function == NULL ? 0 : roce_reached_ps(seat->function);
+    return ps <= ps_of(0) ? 0 : ns_of(ps) + 1;
 }
 
 bool machine_has_changed(struct seat *seat, struct thread *thread)

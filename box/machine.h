@@ -41,6 +41,8 @@ void machine_leave(struct box *box, const struct process *process);
 bool machine_ring(struct seat *seat, uint64_t qp);
 /* A queue pair is about to be destroyed. */
 bool machine_forget(struct seat *seat, uint64_t qp);
+/* The first moment at which all that its engine has judged by now is in memory; it may be over. */
+uint64_t machine_settled_ns(const struct seat *seat);
 /* Something that the program can see has happened since the thread last asked. */
 bool machine_has_changed(struct seat *seat, struct thread *thread);
 /* The engine of a NIC of the process has events or notifications. */

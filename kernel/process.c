@@ -71,6 +71,9 @@ static void before_fork(void)
     if (held_for_fork && atomic_load_explicit(&live_has_lent, memory_order_relaxed)) {
         live_take_back(process.live, 0, UINT64_MAX);
     }
+    if (held_for_fork) {
+        live_forks(process.live);
+    }
 }
 
 void process_take_back(uint64_t start, uint64_t bytes)
@@ -86,6 +89,7 @@ void process_take_back(uint64_t start, uint64_t bytes)
 static void in_parent(void)
 {
     if (held_for_fork) {
+        live_goes_on(process.live);
         live_unlock(process.live);
     }
 }

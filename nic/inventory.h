@@ -15,6 +15,9 @@
 
 #include "nic/nic.h"
 
+/* That of a QPN; NULL: there is none. */
+struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn);
+
 struct qp *nic_each_qp(const struct nic *nic, uint32_t *at);
 /* Memory regions and windows. */
 struct region *nic_each_region(const struct nic *nic, uint32_t *at);

@@ -17,11 +17,11 @@
 #ifndef NIC_SERVICE_H
 #define NIC_SERVICE_H
 
+#include "nic/inventory.h"
 #include "nic/slots.h"
 #include "nic/state.h"
 
 /* -- Finding, counting, telling: service.c, srq.c, peers.c. nic_count (nic/nic.h) counts. */
-struct qp *nic_find_qp(const struct nic *nic, uint32_t qpn);
 /* NULL: no such shared receive queue. */
 struct srq *nic_find_srq(const struct nic *nic, uint32_t number);
 /* The state of the NIC at the other end; NULL: the link is not one for blocks. */

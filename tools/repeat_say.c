@@ -35,7 +35,9 @@ void repeat_say_end(const struct box_result *result, char *into, size_t bytes)
                      (double)result->still_ns / 1e9);
         }
         break;
-    case BOX_LATE: snprintf(into, bytes, "not over at the time of --until"); break;
+    case BOX_LATE:
+        snprintf(into, bytes, "not over at the time of --until, or on a machine after 200 days");
+        break;
     case BOX_HALTED: snprintf(into, bytes, "halted"); break;
     case BOX_STOPPED: snprintf(into, bytes, "ended by hand"); break;
     case BOX_FAILED: snprintf(into, bytes, "%s", result->error); break;

@@ -275,7 +275,7 @@ static int deregister(struct verbs_mr *mr)
         owner->gone = status == STATUS_OK;
         forsaken = owner->gone && owner->forsaken;
     }
-    live_unlock(live);
+    unlock_settled(live); /* A machine may have judged packets for it before. */
     if (forsaken) {
         give_up(owner);
     }
@@ -388,7 +388,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *
         live_publish_region(live, &mr->core);
         INVARIANTS(verbs_mr_check(live, mr));
     }
-    live_unlock(live);
+    unlock_settled(live);
     if (status != STATUS_OK) {
         return rereg_failure(status_errno(status));
     }

@@ -17,8 +17,11 @@
 #include "virtual/world.h"
 #include "world/account.h"
 
+/* For objects that a child of fork makes on its copy. */
+#define COPY_ROOM ((size_t)16 << 20)
+
 static const struct nic_limits limits = {
-    .qps = 1u << 14,
+    .qps = BOX_QPS_MAX,
     .regions = 1u << 15,
     .sends_per_qp = 1u << 14,
     .receives_per_qp = 1u << 14,
@@ -38,8 +41,8 @@ static bool is_in_box(void)
     return getauxval(AT_SYSINFO_EHDR) == BOX_VDSO_ADDRESS && world_page()->machine != 0;
 }
 
-/* The arena's file, mapped where the box has it. `how`: MAP_SHARED or MAP_PRIVATE. */
-static void *map_arena(uint32_t number, int how)
+/* The arena's file, mapped where the box has it. */
+static void *map_arena(uint32_t number)
 {
     char path[64];
     snprintf(path, sizeof(path), BOX_ARENA_PATH, (unsigned)number);
@@ -48,7 +51,7 @@ static void *map_arena(uint32_t number, int how)
         return NULL;
     }
     void *memory = mmap((void *)(uintptr_t)BOX_ARENA_ADDRESS(number), BOX_ARENA_BYTES,
-                        PROT_READ | PROT_WRITE, how | MAP_FIXED | MAP_NORESERVE, file, 0);
+                        PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0);
     const int reason = errno;
     syscall(SYS_close, file);
     errno = reason;
@@ -57,7 +60,7 @@ static void *map_arena(uint32_t number, int how)
 
 static bool make_nic(struct live *live, char *error, size_t error_bytes)
 {
-    void *memory = map_arena(live->number, MAP_SHARED);
+    void *memory = map_arena(live->number);
     if (memory == NULL) {
         snprintf(error, error_bytes, "the memory of the NIC cannot be mapped: %s", strerror(errno));
         return false;
@@ -163,15 +166,77 @@ void live_close(struct live *live)
     free(live);
 }
 
+/* -- Children -----------------------------------------------------------------------------------*/
+
+/* Reads the arena's file, and leaves its holes out. */
+static bool read_arena(uint32_t number, uint8_t *into, uint64_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof(path), BOX_ARENA_PATH, (unsigned)number);
+    const int file = system_open(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    off_t at = file < 0 ? -1 : lseek(file, 0, SEEK_DATA);
+    bool good = file >= 0;
+    while (good && at >= 0 && (uint64_t)at < bytes) {
+        const off_t end = lseek(file, at, SEEK_HOLE);
+        const uint64_t until = (uint64_t)end < bytes ? (uint64_t)end : bytes;
+        const ssize_t read = pread(file, into + at, until - (uint64_t)at, at);
+        good = end > at && read > 0;
+        at = lseek(file, at + read, SEEK_DATA);
+    }
+    if (file >= 0) {
+        syscall(SYS_close, file);
+    }
+    return good;
+}
+
+/* The arena is shared with the box, and goes on to be its parent's. */
+void live_forks(struct live *live)
+{
+    const uint64_t used = live->arena->used;
+    world_hold_arena();
+    live->copy_bytes = (used + COPY_ROOM) / 4096 * 4096;
+    live->copy = mmap(NULL, live->copy_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (live->copy != MAP_FAILED && !read_arena(live->number, live->copy, used)) {
+        munmap(live->copy, live->copy_bytes);
+        live->copy = MAP_FAILED;
+    }
+    if (live->copy == MAP_FAILED) {
+        live->copy = NULL;
+    }
+}
+
+void live_goes_on(struct live *live)
+{
+    world_let_arena();
+    if (live->copy != NULL) {
+        munmap(live->copy, live->copy_bytes);
+        live->copy = NULL;
+    }
+}
+
+/* Nobody drives the copy. Without memory for one, the child's objects are not there: it can still
+ * execute another program. */
+static void use_copy(struct live *live)
+{
+    void *const place = live->arena;
+    if (live->copy != NULL) {
+        CHECK(mremap(live->copy, live->copy_bytes, live->copy_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                     place) == place);
+        live->arena->bytes = live->copy_bytes;
+        live->copy = NULL;
+        return;
+    }
+    CHECK(mmap(place, COPY_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+               -1, 0) == place);
+    (void)arena_begin(place, COPY_ROOM);
+}
+
 void live_forked(struct live *live)
 {
-    /* A copy of what its parent's objects are now, which nobody drives. */
-    void *copy = map_arena(live->number, MAP_PRIVATE);
-    if (copy == NULL) {
-        copy = mmap(live->arena, BOX_ARENA_BYTES, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    if (!live->is_inherited) {
+        use_copy(live);
     }
-    CHECK(copy == live->arena);
     world_forget_thread(live);
     world_use_arena(live->arena);
     live->listener = (struct live_listener){0};

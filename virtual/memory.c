@@ -14,6 +14,16 @@ void world_use_arena(struct arena *arena)
     current = arena;
 }
 
+void world_hold_arena(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+void world_let_arena(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
 static void *take(size_t bytes)
 {
     pthread_mutex_lock(&mutex);

@@ -26,6 +26,8 @@ struct live {
     uint32_t number; /* among the NICs of the run */
     bool strict;
     bool is_started, is_inherited;
+    void *copy; /* While the program forks: the arena as it is now, for the child; or NULL. */
+    size_t copy_bytes;
     pthread_mutex_t mutex;
     struct live_listener listener;
     struct live_owner owner;
@@ -67,5 +69,8 @@ void *world_find(const struct gid *gid);
 
 /* memory.c: the arena from which objects come from now on. */
 void world_use_arena(struct arena *arena);
+/* Nobody takes or gives memory in between. */
+void world_hold_arena(void);
+void world_let_arena(void);
 
 #endif

@@ -91,6 +91,10 @@ struct live_owner {
 /* By who claimed the NIC, before live_start. */
 void live_set_owner(struct live *live, const struct live_owner *owner);
 
+/* (locked) The program forks: a child's copy of the NIC is what the NIC is now. Still locked,
+ * live_goes_on follows in the parent. */
+void live_forks(struct live *live);
+void live_goes_on(struct live *live);
 /* In a child of fork, which has copies of its parent's descriptors and objects: closes the
  * descriptors, which would keep names and connections alive behind the parent's end, and makes the
  * copy of the NIC one that reaches nobody and tells nothing. Objects that the program inherited are

@@ -4,6 +4,7 @@
  * told of.
  */
 #include "lab/roce/internal.h"
+#include "nic/inventory.h"
 
 /* -- Packets ------------------------------------------------------------------------------------*/
 
@@ -71,8 +72,14 @@ struct roce_connection *roce_connection_of(struct roce_function *function, struc
         connection_start(connection);
     }
     connection->qp = qp;
+    connection->qpn = qp_number(qp);
     connection->rung = connection->fetched = qp_progress_of(qp).passed;
     return connection;
+}
+
+bool roce_has_qp(const struct roce_connection *connection)
+{
+    return nic_find_qp(connection->function->engine, connection->qpn) == connection->qp;
 }
 
 void roce_forget(struct roce_function *function, const struct qp *qp)

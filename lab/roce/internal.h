@@ -20,6 +20,7 @@ struct roce_node;
 struct roce_connection {
     struct roce_function *function;
     struct qp *qp;          /* NULL: packets came for it, but it never rang, and sent nothing. */
+    uint32_t qpn;           /* That of `qp`. */
     uint32_t birth;         /* Counts the queue pairs that had this place. */
     uint32_t rung, fetched; /* Requests, as qp_progress.posted counts them. */
     uint64_t fetched_ps;    /* When the newest that rang are here. */
@@ -45,7 +46,8 @@ struct roce_function {
     struct list turns; /* Connections that were held up, to be pulled from: */
     bool turn;         /* now, or else one of those that the engine lists. */
     struct sim_event timer;
-    bool had_news; /* When the engine was entered: its program knows of these. */
+    bool had_news;       /* When the engine was entered: its program knows of these. */
+    uint64_t reached_ps; /* When all moves that have begun are in memory. */
 };
 
 struct roce_node {
@@ -131,6 +133,8 @@ static inline bool roce_is_alive(const struct roce_connection *connection, uint3
 {
     return !connection->function->gone && connection->birth == birth;
 }
+/* Its queue pair was not destroyed since roce_forget. */
+bool roce_has_qp(const struct roce_connection *connection);
 /* Before the engine is told something. */
 static inline void roce_enter(struct roce_function *function)
 {

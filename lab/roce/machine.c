@@ -68,6 +68,11 @@ void roce_detach(struct roce_function *function)
     roce_serve(function->node);
 }
 
+uint64_t roce_reached_ps(const struct roce_function *function)
+{
+    return function->reached_ps;
+}
+
 uint32_t roce_number(const struct roce_function *function)
 {
     return function->number;

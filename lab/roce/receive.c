@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "lab/roce/internal.h"
+#include "nic/inventory.h"
 
 /* The BTH's destination QPN. */
 static uint32_t qpn_of(const struct roce_flight *flight)
@@ -64,11 +65,20 @@ static void tell_moved(struct roce_flight *flight, enum nic_move_result result)
     settle(flight, completions_of(move->qp) - before, changes);
 }
 
+/* Its queue pair is forgotten and then destroyed: between the two a packet may still have come. */
+static bool is_alive(const struct roce_flight *flight)
+{
+    const struct roce_function *function = flight->connection->function;
+    const struct qp *qp = flight->move.qp;
+    return roce_is_alive(flight->connection, flight->birth) &&
+           (qp == NULL || nic_find_qp(function->engine, qpn_of(flight)) == qp);
+}
+
 static void on_completed(struct sim *sim, struct sim_event *event)
 {
     struct roce_flight *flight = CONTAINER_OF(event, struct roce_flight, event);
     (void)sim;
-    if (!roce_is_alive(flight->connection, flight->birth)) {
+    if (!is_alive(flight)) {
         drop_forgotten(flight);
         return;
     }
@@ -136,7 +146,7 @@ static void on_reached(struct sim *sim, struct sim_event *event)
     struct roce_flight *flight = CONTAINER_OF(event, struct roce_flight, event);
     const struct roce_host *host = &flight->connection->function->host;
     (void)sim;
-    if (!roce_is_alive(flight->connection, flight->birth)) {
+    if (!is_alive(flight)) {
         drop_forgotten(flight);
         return;
     }
@@ -175,6 +185,8 @@ static void begin_move(struct roce_flight *flight)
         break;
     }
     flight->faulted = false;
+    uint64_t *reached_ps = &flight->connection->function->reached_ps;
+    *reached_ps = sim_later(*reached_ps, at_ps);
     sim_event_init(&flight->event, on_reached);
     if (at_ps == sim->now_ps) {
         on_reached(sim, &flight->event);

@@ -139,6 +139,9 @@ uint32_t roce_number(const struct roce_function *function);
 void roce_doorbell(struct roce_function *function, struct qp *qp);
 /* The process changed something else: a queue pair's state, receives. */
 void roce_poke(struct roce_function *function);
+/* When all bytes of packets that the engine has judged by now are in memory: a region that is gone
+ * before is written to until then. */
+uint64_t roce_reached_ps(const struct roce_function *function);
 /* The queue pair is about to be destroyed: what is under way for it is dropped. */
 void roce_forget(struct roce_function *function, const struct qp *qp);
 

@@ -315,7 +315,7 @@ static struct qp *next_unheld(struct roce_function *function)
     struct list *node;
     while ((node = list_pop(&function->turns)) != NULL) {
         struct roce_connection *connection = CONTAINER_OF(node, struct roce_connection, turn);
-        if (list_empty(&connection->held)) {
+        if (list_empty(&connection->held) && roce_has_qp(connection)) {
             list_append(&function->turns, node);
             return connection->qp;
         }
