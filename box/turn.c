@@ -24,9 +24,10 @@ enum turn_next {
 enum {
     CALL_STOP = SIGTRAP | 0x80, /* PTRACE_O_TRACESYSGOOD */
     SITE_TIMES = 32, /* that a thread gives way at one place before it is stepped away from it */
-    STRAY_STEPS_LOG = 12, /* steps away from a call's end: at most two to the power of this */
-    FAIR_STEPS_LOG = 8,   /* likewise, where only a lock may have to be left */
-    STRAY_RETURNS = 8,    /* or returns into the program's own code */
+    STRAY_STEPS_LOG = 12,   /* steps away from a call's end: at most two to the power of this */
+    FAIR_STEPS_LOG = 8,     /* likewise, where only a lock may have to be left */
+    STRAY_RETURNS = 8,      /* or returns into the program's own code */
+    INSIDE_STEPS = 1000000, /* more than any verb takes inside an engine */
     HOLD_GAP = 4, /* calls between two that a thread is held back behind, in the beginning */
     HOLD_GROWTH = 16,
     NAP_NS = 2000, /* the first nap of a thread that finds nothing; each is twice as long, up to */
@@ -64,8 +65,13 @@ static enum turn_next stray(struct box *box, struct thread *thread, struct way w
     int status;
     enum loop_verdict verdict = loop_step(thread->id, way.steps, way.returns,
                                           thread->process->program, &status, &box->result->steps);
-    /* The machine finds no engine half changed. */
-    while (verdict == LOOP_WAITS && machine_is_inside(box, thread)) {
+    /* The machine finds no engine half changed. A program that says for ever that it is inside one
+     * has written where it must not. */
+    for (int left = INSIDE_STEPS; verdict == LOOP_WAITS && machine_is_inside(box, thread); left--) {
+        if (left == 0) {
+            box_doubt(box, "a thread does not leave its NIC's engine");
+            break;
+        }
         verdict = loop_step(thread->id, 1, INT32_MAX, thread->process->program, &status,
                             &box->result->steps);
     }

@@ -116,6 +116,25 @@ static bool open_topology(struct roce *roce, char *error, size_t error_bytes)
     return true;
 }
 
+/* A pause that comes too late loses frames. */
+static bool has_headroom(const struct roce *roce, char *error, size_t error_bytes)
+{
+    const struct sim_input_limits *wanted = &roce->config.switches.input;
+    for (uint32_t i = 0; i < roce->topology.switches; i++) {
+        const uint32_t degree = topology_degree(&roce->topology, roce->topology.nodes + i);
+        for (uint32_t port = 0; port < degree; port++) {
+            if (wanted->flow != SIM_NO_FLOW_CONTROL &&
+                roce->switches[i].ports[port].limits.xoff_bytes == 0) {
+                (void)snprintf(error, error_bytes,
+                               "buffer: %llu bytes are fewer than what still comes behind a pause",
+                               (unsigned long long)wanted->room_bytes);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 bool roce_fabric_open(struct roce *roce, const struct sim_port_calls *calls, char *error,
                       size_t error_bytes)
 {
@@ -137,6 +156,10 @@ bool roce_fabric_open(struct roce *roce, const struct sim_port_calls *calls, cha
     }
     for (uint32_t vertex = 0; vertex < topology_vertices(topology); vertex++) {
         join(roce, vertex);
+    }
+    if (!has_headroom(roce, error, error_bytes)) {
+        roce_fabric_close(roce);
+        return false;
     }
     return true;
 }

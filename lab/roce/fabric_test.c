@@ -197,6 +197,17 @@ static void test_inputs_leave_headroom(void **state)
     assert_int_equal(port->limits.xoff_bytes + sim_headroom_bytes(&headroom), 524288);
     assert_int_equal(port->limits.xon_bytes + 2 * 4266, port->limits.xoff_bytes);
     net_close(net);
+    char error[LAB_TEXT_BYTES] = "";
+    struct sim sim;
+    sim_init(&sim, 1);
+    struct roce_config config = config_of("star:2", NULL, false);
+    config.switches.input.room_bytes = sim_headroom_bytes(&headroom);
+    assert_null(roce_open(&sim, &config, error, sizeof(error)));
+    assert_non_null(strstr(error, "behind a pause"));
+    config.switches.input.room_bytes++;
+    struct roce *const roce = roce_open(&sim, &config, error, sizeof(error));
+    assert_non_null(roce);
+    roce_close(roce);
 }
 
 static void refuse_topology(const char *topology, const char *says)
