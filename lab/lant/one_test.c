@@ -128,6 +128,16 @@ static void test_receivers(void **state)
                 latency("sends=1 seen=receiver look=0") + 999 * CYCLE_US);
 }
 
+/* A sender that gives up while its receiver has not looked yet uses the place again behind that. */
+static void test_a_look_is_for_its_message(void **state)
+{
+    (void)state;
+    struct lab_run *run = one_run(ONE, "seen=receiver look=1000000 retries=0 loss=0.05 sends=200");
+    assert_true(run->rows[0].measured > 0 && run->rows[0].measured < 200);
+    assert_true(run->rows[1].measured == 0);
+    free(run);
+}
+
 static void test_networks(void **state)
 {
     static const char *const networks[] = {"torus", "tree", "dragonfly"};
@@ -166,8 +176,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slopes),    cmocka_unit_test(test_sum),
         cmocka_unit_test(test_bounds),    cmocka_unit_test(test_directions),
-        cmocka_unit_test(test_receivers), cmocka_unit_test(test_networks),
-        cmocka_unit_test(test_list),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_receivers), cmocka_unit_test(test_a_look_is_for_its_message),
+        cmocka_unit_test(test_networks),  cmocka_unit_test(test_list),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

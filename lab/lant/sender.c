@@ -133,10 +133,11 @@ static void go_on(struct lant_sender *sender)
     call(sender, slot);
 }
 
-/* Both interfaces have told what they have to: the slot can be used again. */
+/* Both interfaces have told what they have to, and nobody is yet to look: the slot can be used
+ * again. */
 static void free_if_over(struct lant_sender *sender, struct lant_sender_slot *slot)
 {
-    if (slot->sent && slot->open == 0 &&
+    if (slot->sent && slot->open == 0 && slot->looks == 0 &&
         (slot->received || slot->failed || !sender->all->receivers_look)) {
         slot->busy = false;
         go_on(sender);
@@ -151,8 +152,9 @@ static void see(struct lant_senders *all, uint32_t which)
     struct lant_sender_slot *slot = &sender->slots[number];
     struct sim *sim = all->world->sim;
     sim_note(sim, sim->now_ps - slot->began_ps);
+    slot->looks--;
     if (slot->failed) {
-        all->failed++;
+        all->failed += !slot->sent;
     } else {
         all->wrong += all->work == LANT_SENDER_TRANSFERS && !is_whole(all, from, number);
         lab_tally_count(&all->tally, slot->began_ps, sim->now_ps, slot->bytes);
@@ -195,6 +197,7 @@ static void show(struct lant_sender *at, uint32_t from, uint32_t number)
 {
     const uint32_t room = at->all->plan->nodes * at->all->window;
     CHECK(at->count < room);
+    at->all->senders[from].slots[number].looks++;
     at->looks[(at->first + at->count++) % room] = from * at->all->window + number;
     go_on(at);
 }

@@ -41,6 +41,7 @@ struct lant_sender_slot {
     bool received; /* and the receiver's. */
     bool failed;
     uint32_t to, bytes;
+    uint32_t looks; /* Those at its end that a processor has yet to take. */
     uint32_t beats; /* Those of a store or load that have no answer on the bus yet, */
     uint32_t open;  /* and those of which the peer's answer is still to come. */
     uint64_t began_ps;

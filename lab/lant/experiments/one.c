@@ -211,7 +211,7 @@ static void add_results(struct one *one)
         .rate = lab_tally_rate(tally),
         .latency = &tally->latency,
         .latency_of = "from a program's wish until the end is seen",
-        .link = fmin(sums.link, 1),
+        .link = sums.link,
         .link_of = "of its time, the busiest direction of a line",
         .queue = &one->packets,
         .queue_of = "packets, loads and stores of a node under way",
