@@ -243,14 +243,15 @@ int64_t machine_attach(struct box *box, struct seat *seat, uint64_t engine)
     if (seat->function != NULL || engine % 64 != 0 || !is_in_arena(seat, engine, 64)) {
         return -EINVAL;
     }
-    seat->engine = (struct nic *)(uintptr_t)engine;
-    if (nic_limits(seat->engine)->qps > BOX_QPS_MAX || nic_limits(seat->engine)->srd.peers > 0) {
+    struct nic *nic = (struct nic *)(uintptr_t)engine;
+    if (nic_limits(nic)->qps > BOX_QPS_MAX || nic_limits(nic)->srd.peers > 0) {
         return -EINVAL;
     }
-    seat->function = roce_attach(roce, seat->number % roce_nodes(roce), seat->engine, &host);
+    seat->function = roce_attach(roce, seat->number % roce_nodes(roce), nic, &host);
     if (seat->function == NULL) {
         return -EMFILE;
     }
+    seat->engine = nic;
     box->page->links[seat->number] = roce_number(seat->function) + 1;
     return 0;
 }
