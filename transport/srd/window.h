@@ -25,9 +25,12 @@ enum srd_judged {
     SRD_JUDGED_REFUSED = 0x80,
 };
 
+/* It was refused with this status. A constant, if the status is one. */
+#define SRD_REFUSED(status) ((uint8_t)(SRD_JUDGED_REFUSED + (uint32_t)(status)))
+
 static inline uint8_t srd_refused(enum srd_status status)
 {
-    return (uint8_t)(SRD_JUDGED_REFUSED + status);
+    return SRD_REFUSED(status);
 }
 
 struct srd_window {

@@ -32,8 +32,8 @@ static uint8_t draw_verdict(struct prng *prng)
                                   SRD_JUDGED_TAKEN,
                                   SRD_JUDGED_TAKEN,
                                   SRD_JUDGED_NO_RECEIVE,
-                                  SRD_JUDGED_REFUSED + SRD_STATUS_BAD_ADDRESS,
-                                  SRD_JUDGED_REFUSED + SRD_STATUS_FEATURE_MISMATCH};
+                                  SRD_REFUSED(SRD_STATUS_BAD_ADDRESS),
+                                  SRD_REFUSED(SRD_STATUS_FEATURE_MISMATCH)};
     return all[prng_below(prng, COUNT_OF(all))];
 }
 
