@@ -28,7 +28,7 @@ enum box_ask {
     BOX_ASK_SETTLE,   /* Waits until what its engine has judged by now is in memory. */
     BOX_ASK_POLL,     /* A completion queue was empty. */
     BOX_ASK_NEWS,     /* Waits until its engine has events or notifications. */
-    BOX_ASK_TURN,     /* The clock has come to box_page.due_ns: others go first. */
+    BOX_ASK_TURN, /* The clock has come to box_page.due_ns, or verbs_left to 0: others go first. */
 };
 
 enum {

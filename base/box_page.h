@@ -8,6 +8,7 @@
 #ifndef BASE_BOX_PAGE_H
 #define BASE_BOX_PAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/box_ask.h"
@@ -55,6 +56,7 @@ struct box_page {
     uint32_t nics;          /* that processes have opened */
     uint64_t due_ns;        /* Another thread, or the machine, is due: it makes a call soon. */
     uint32_t machine;       /* Programs' NICs are the box's (base/box_ask.h): 1; else 0. */
+    uint32_t verbs_left;    /* until the thread asks for its turn; 0: it never does */
     uint64_t zero[2];       /* a time-out that is over at once */
     char path[128];         /* names a file that stands in for another one */
     struct box_nic nic[BOX_NICS_MAX];
@@ -108,6 +110,12 @@ static inline uint64_t page_clock_shows(uint64_t clock_id, uint64_t ns)
     case 9: /* CLOCK_BOOTTIME_ALARM */ return BOX_MONOTONIC_NS + ns;
     default: return ns; /* the time that a process or a thread has used */
     }
+}
+
+/* A verb ends. True: the thread is to ask for its turn (BOX_ASK_TURN), as seeds want. */
+static inline bool page_verb_ended(struct box_page *page)
+{
+    return page->verbs_left != 0 && --page->verbs_left == 0;
 }
 
 /* Tells the box, if there is one, of a NIC. `vdso` is where the process has its object for the time

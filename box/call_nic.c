@@ -110,16 +110,18 @@ static enum call_next serve(struct box *box, struct thread *thread, struct seat 
     case BOX_ASK_SETTLE: return settle(box, thread, seat);
     case BOX_ASK_POLL: return park(box, thread, seat);
     case BOX_ASK_NEWS: return news(box, thread);
-    case BOX_ASK_TURN:
-        thread->empty.calls++; /* It stands between no two polls. */
-        return answer(thread, 0);
-    case BOX_ASK_OPEN: break;
+    case BOX_ASK_OPEN:
+    case BOX_ASK_TURN: break;
     }
     return answer(thread, -EINVAL);
 }
 
 ENTER(enter_ask)
 {
+    if (thread->call.argument[0] == BOX_ASK_TURN) {
+        thread->calls--; /* It ends a verb, and stands between no two polls. */
+        return answer(thread, 0);
+    }
     if (box->machine == NULL) {
         return answer(thread, -ENOSYS);
     }

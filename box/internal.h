@@ -91,6 +91,29 @@ struct empty_poll {
     uint64_t clock_reads, calls;
 };
 
+/* How far a thread goes behind the end of its call: short ways are as likely as long ones; half of
+ * them end between two statements of the program, where its assumptions are. */
+struct way {
+    int steps, returns;
+};
+
+enum hold_kind {
+    HOLD_BEHIND_CALL,
+    HOLD_BEHIND_VERB,
+    HOLD_KINDS
+};
+
+struct hold_stream {
+    struct prng draws;
+    uint32_t drawn;
+    uint64_t at; /* The next one is behind this call, or this verb, of the thread. */
+};
+
+struct hold {
+    uint64_t held_ns;
+    struct way way;
+};
+
 struct thread {
     pid_t id;
     int number;
@@ -126,9 +149,9 @@ struct thread {
     unsigned at_site;            /* how often in a row */
     uint64_t barren;             /* clocks that it read in vain: barren.c */
     uint64_t reads_before;       /* clocks that were read before its turn */
-    struct prng holds;     /* When it is held back, for how long, and where: its own stream, */
-    uint32_t held;         /* so that each time is what it is, with or without others. */
-    uint64_t held_at;      /* The thread is held back behind this one of its calls. */
+    struct hold_stream holds[HOLD_KINDS];
+    uint64_t verbs;        /* that it has ended, when it was last stopped; box_page.verbs_left */
+    uint32_t verbs_given;  /* was this then */
     uint64_t ran_until_ns; /* where its timeline ends, and what it waits for since then; */
     const char *waits_for; /* NULL: nothing */
     bool is_named;         /* there */
@@ -334,6 +357,16 @@ void output_end(struct box *box);
  * address lies; perhaps nothing. The run is over: a thread of the NIC's process is used for it. */
 void ask_nic(const struct box *box, const struct box_nic *nic, uint64_t address, char *into,
              size_t bytes);
+
+/* holds.c: whether the thread is held back behind the call that is over, and how. */
+void holds_begin(const struct box *box, struct thread *thread);
+bool holds_draw(struct box *box, struct thread *thread, struct hold *drawn);
+struct way draw_way(struct prng *from, unsigned most_log);
+/* The call only asks for what is drawn: nobody else has a turn by it if that is left out. */
+bool holds_is_asked(const struct box *box, const struct thread *thread);
+/* The running thread's verbs make no call, but for the one behind which it may be held back. */
+void holds_give_verbs(struct box *box, struct thread *thread);
+void holds_count_verbs(const struct box *box, struct thread *thread);
 
 /* halt.c: whether the run stops before the turn of `next`; its process is left to a debugger. */
 bool halt_is_due(const struct box *box, const struct thread *next, uint64_t at_ns);

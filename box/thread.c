@@ -10,8 +10,6 @@
 
 #include "box/machine.h"
 
-#define HOLD_STREAMS UINT64_C(0x9e3779b97f4a7c15)
-
 struct process *process_new(pid_t pid, pid_t parent)
 {
     struct process *process = calloc(1, sizeof(*process));
@@ -49,7 +47,7 @@ struct thread *thread_new(struct box *box, pid_t id, struct process *process, ui
     thread->wait.deadline_ns = NEVER;
     thread->first_deadline_ns = NEVER;
     thread->ran_until_ns = clock_ns;
-    prng_init(&thread->holds, box->options.seed ^ HOLD_STREAMS * (uint64_t)(box->threads + 1));
+    holds_begin(box, thread);
     process->threads++;
     box->thread[box->threads++] = thread;
     box->alive++;

@@ -23,13 +23,9 @@ enum turn_next {
 
 enum {
     CALL_STOP = SIGTRAP | 0x80, /* PTRACE_O_TRACESYSGOOD */
-    SITE_TIMES = 32, /* that a thread gives way at one place before it is stepped away from it */
-    STRAY_STEPS_LOG = 12,   /* steps away from a call's end: at most two to the power of this */
-    FAIR_STEPS_LOG = 8,     /* likewise, where only a lock may have to be left */
-    STRAY_RETURNS = 8,      /* or returns into the program's own code */
+    SITE_TIMES = 32,    /* that a thread gives way at one place before it is stepped away from it */
+    FAIR_STEPS_LOG = 8, /* steps away from a call's end, where only a lock may have to be left */
     INSIDE_STEPS = 1000000, /* more than any verb takes inside an engine */
-    HOLD_GAP = 4, /* calls between two that a thread is held back behind, in the beginning */
-    HOLD_GROWTH = 16,
     NAP_NS = 2000, /* the first nap of a thread that finds nothing; each is twice as long, up to */
     NAP_NS_MAX = 1000000,
     CLOCK_SLACK_NS =
@@ -41,21 +37,6 @@ static void charge(struct box *box, const struct thread *thread)
     const struct call_row *row = thread->row;
     box->page->clock_ns += page_cost(
         box->page, row->flags & CALL_POLLS ? barren_cost(thread, row->cost_ns) : row->cost_ns);
-}
-
-/* How far a thread goes behind the end of its call: short ways are as likely as long ones; half of
- * them end between two statements of the program, where its assumptions are. */
-struct way {
-    int steps, returns;
-};
-
-static struct way draw_way(struct prng *from, unsigned most_log)
-{
-    const uint64_t most = UINT64_C(1) << prng_below(from, most_log + 1);
-    const int steps = (int)prng_below(from, most) + 1;
-    const int returns = (int)prng_below(from, STRAY_RETURNS) + 1;
-    const bool by_returns = prng_below(from, 2) == 0;
-    return by_returns ? (struct way){1 << most_log, returns} : (struct way){steps, INT32_MAX};
 }
 
 /* Lets the thread, whose call has ended, go on in its own code for this way: as if a clock had
@@ -88,45 +69,16 @@ static enum turn_next stray(struct box *box, struct thread *thread, struct way w
     return TURN_IS_OVER;
 }
 
-static bool is_wanted(const struct box_options *options, uint64_t hold)
-{
-    for (size_t i = 0; options->holds != NULL && i < options->hold_count; i++) {
-        if (options->holds[i] == hold) {
-            return true;
-        }
-    }
-    return options->holds == NULL;
-}
-
-/* The loader maps libraries, which nobody else sees, and makes many of a short program's calls. */
-static bool is_loading(const struct thread *thread)
-{
-    const uint64_t *loader = thread->process->loader, at = thread->call.at.rip;
-    return at >= loader[0] && at < loader[1];
-}
-
-/* Seeds hold each thread back now and then, somewhere behind a call: often in the beginning, so
- * that a thread that makes few calls is held as well as one that makes many. */
+/* Seeds hold each thread back now and then. */
 static enum turn_next go_on_or_stray(struct box *box, struct thread *thread)
 {
-    if (!box->draws_holds || thread->calls < thread->held_at || is_loading(thread)) {
+    struct hold hold;
+    if (!holds_draw(box, thread, &hold)) {
         return GO_ON;
     }
-    thread->held_at = thread->calls + 1 +
-                      prng_below(&thread->holds, 2 * (HOLD_GAP + thread->calls / HOLD_GROWTH));
-    const uint64_t held_ns = prng_below(&thread->holds, box->options.hold_ns);
-    const struct way way = draw_way(&thread->holds, STRAY_STEPS_LOG);
-    const uint64_t hold = box_hold((uint32_t)thread->number, thread->held++);
-    if (box->result->holds < BOX_HOLDS_MAX) {
-        box->result->hold[box->result->holds] = hold;
-    }
-    box->result->holds++;
-    if (!is_wanted(&box->options, hold)) {
-        return GO_ON;
-    }
-    box->page->clock_ns += held_ns;
-    timeline_hold(box, thread, held_ns);
-    const enum turn_next next = stray(box, thread, way);
+    box->page->clock_ns += hold.held_ns;
+    timeline_hold(box, thread, hold.held_ns);
+    const enum turn_next next = stray(box, thread, hold.way);
     if (box->options.tell_holds && !thread->has_status) {
         report_hold(box, thread, box->result->held, sizeof(box->result->held));
     }
@@ -146,6 +98,29 @@ static void renew_grant(struct box *box, struct thread *thread)
     thread->grant_ns = schedule_grant(box, thread);
     box->page->grant_ns = box->options.reference ? 0 : clock_grant(thread);
     box->page->due_ns = thread->grant_ns;
+    holds_give_verbs(box, thread);
+}
+
+/* The page is the running thread's. */
+static void begin_turn(struct box *box, struct thread *thread)
+{
+    box->running = thread;
+    box->page->clock_ns = thread->clock_ns;
+    box->page->thread = (uint32_t)thread->number;
+    box->page->verbs_left = thread->verbs_given;
+    renew_grant(box, thread);
+    box->result->switches++;
+    barren_begin(box, thread);
+}
+
+static void end_turn(struct box *box, struct thread *thread)
+{
+    barren_end(box, thread);
+    const uint64_t from_ns = thread->clock_ns;
+    thread->clock_ns = box->page->clock_ns;
+    holds_count_verbs(box, thread);
+    timeline_turn(box, thread, from_ns);
+    box->running = NULL;
 }
 
 static bool reads_clock(long number)
@@ -226,7 +201,7 @@ static enum turn_next on_call(struct box *box, struct thread *thread)
     CHECK(thread->row != NULL);
     const uint64_t grant_ns =
         reads_clock(thread->call.number) ? clock_grant(thread) : thread->grant_ns;
-    if (box->page->clock_ns >= grant_ns && !thread->again) {
+    if (box->page->clock_ns >= grant_ns && !thread->again && !holds_is_asked(box, thread)) {
         if (reads_clock(thread->call.number) && is_at_same_site(thread)) {
             (void)begin_call(box, thread);
             return stray(box, thread, draw_way(&box->strays, FAIR_STEPS_LOG));
@@ -462,12 +437,7 @@ void turn(struct box *box, struct thread *thread)
     int status;
     struct look look = {.patience = FIRST_LOOK};
     enum turn_next next = GO_ON;
-    box->running = thread;
-    box->page->clock_ns = thread->clock_ns;
-    box->page->thread = (uint32_t)thread->number;
-    renew_grant(box, thread);
-    box->result->switches++;
-    barren_begin(box, thread);
+    begin_turn(box, thread);
     if (thread->is_answered) {
         thread->is_answered = false;
         turn_answer(thread, thread->answer);
@@ -489,9 +459,5 @@ void turn(struct box *box, struct thread *thread)
         }
         next = on_status(box, thread, status);
     }
-    barren_end(box, thread);
-    const uint64_t from_ns = thread->clock_ns;
-    thread->clock_ns = box->page->clock_ns;
-    timeline_turn(box, thread, from_ns);
-    box->running = NULL;
+    end_turn(box, thread);
 }

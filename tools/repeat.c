@@ -17,7 +17,7 @@
 
 enum {
     JITTER_DEFAULT = 300, /* thousandths */
-    HOLD_NS_DEFAULT = 50000,
+    HOLD_NS_DEFAULT = 1000000,
     FIRST_RUN_OPTION = 1000, /* options of `nonic run` */
 };
 
@@ -44,8 +44,7 @@ static void print_help(void)
         "  --until TIME           end a run after this virtual time, with the report: 10s, 5ms\n"
         "  --without WORDS        of what seeds draw, leave out: jitter (calls cost up to 30 %% "
         "more),\n"
-        "                         hold (a thread is held back for up to 50 us, anywhere), ties "
-        "(of\n"
+        "                         hold (a thread is held back for up to 1 ms, anywhere), ties (of\n"
         "                         two threads that are due at one time, which is the first)\n"
         "  --shrink               leave out of a seed that fails (of --seeds: the first) what its\n"
         "                         failure does not need, and tell where threads have to be held\n"

@@ -34,12 +34,14 @@ static void release(struct live *live)
 }
 
 /* Each verb ends here: others go first if they are due, so that a program which calls nothing but
- * verbs does not keep them waiting. */
+ * verbs does not keep them waiting, or if the seed says so. */
 void live_unlock(struct live *live)
 {
     release(live);
     world_charge(COST_VERB);
-    if (UNLIKELY(world_page()->clock_ns >= world_page()->due_ns) && !live->is_inherited) {
+    const bool is_asked = page_verb_ended(world_page());
+    if (UNLIKELY(is_asked || world_page()->clock_ns >= world_page()->due_ns) &&
+        !live->is_inherited) {
         (void)world_ask(BOX_ASK_TURN, live->number, NULL);
     }
 }

@@ -200,6 +200,7 @@ static bool make_nic(struct live *live, char *error, size_t error_bytes)
         udp_port_describe_routes(&live->udp, &live->addresses.entries[0].gid,
                                  srd_own_routes(live->nic));
     }
+    live->is_boxed = getauxval(AT_SYSINFO_EHDR) == BOX_VDSO_ADDRESS;
     page_tell_nic(getauxval(AT_SYSINFO_EHDR),
                   &(struct box_nic){.process = getpid(),
                                     .counters = COUNTER_COUNT,

@@ -31,6 +31,7 @@ struct live {
     struct live_owner owner;
     struct lock lock;
     bool inherited; /* By a child of fork: live_forked. */
+    bool is_boxed;  /* Seeds hold its programs' threads back behind verbs (base/box_page.h). */
 
     struct nic *nic;
     void *nic_memory;

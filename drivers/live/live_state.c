@@ -3,6 +3,11 @@
  * live_state - the functions of a live NIC that all others may call: its lock, its time, and its
  * properties.
  */
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/box_page.h"
 #include "base/bytes.h"
 #include "drivers/live/live_internal.h"
 #include "drivers/system/clock.h"
@@ -93,9 +98,23 @@ bool live_lock_unless_held(struct live *live)
     return !held;
 }
 
+static void end_verb_in_box(void)
+{
+    if (page_verb_ended((struct box_page *)BOX_PAGE_ADDRESS)) {
+        const int before = errno;
+        (void)syscall(BOX_ASK, (long)BOX_ASK_TURN, 0L, NULL);
+        errno = before;
+    }
+}
+
+/* Each verb ends here. */
 void live_unlock(struct live *live)
 {
+    const bool is_boxed = live->is_boxed;
     lock_release(&live->lock);
+    if (UNLIKELY(is_boxed)) {
+        end_verb_in_box();
+    }
 }
 
 struct instant live_now(struct live *live)
