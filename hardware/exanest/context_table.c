@@ -177,16 +177,13 @@ static enum exanest_meaning judge_current(struct exanest_context *context,
     return mark->is_control ? mark_control(context, mark) : mark_data(context, mark);
 }
 
-/* Step 4: nothing is known of the transaction. */
+/* Step 4: nothing is known of the transaction. One that begins with an error has a context, too: it
+ * is answered once, and not packet by packet (1.1: one response a segment). */
 static void judge_miss(const struct exanest_context_table *table, const struct exanest_mark *mark,
                        uint32_t set, struct exanest_judgement *judgement)
 {
-    if (mark->error != EXANEST_ACK) {
-        judgement->meaning = EXANEST_REFUSED;
-        return;
-    }
     if (table->in_set[set] == table->parameters.ways) {
-        judgement->meaning = EXANEST_NO_CONTEXT;
+        judgement->meaning = mark->error != EXANEST_ACK ? EXANEST_REFUSED : EXANEST_NO_CONTEXT;
         return;
     }
     judgement->allocates = true;

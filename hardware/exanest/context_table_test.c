@@ -212,11 +212,11 @@ static void test_errors(void **state)
     struct exanest_context_table table = new_table(16, 16);
     struct exanest_mark bad = line_of(1, 3, 1, 0, 2);
     bad.error = EXANEST_NACK_CRC;
-    assert_int_equal(on(&table, bad), EXANEST_REFUSED); /* Nothing is known, nothing is kept. */
     assert_int_equal(on(&table, bad), EXANEST_REFUSED);
-    assert_int_equal(table.used, 0);
+    assert_int_equal(on(&table, bad), EXANEST_REFUSED_BEFORE); /* Even if nothing else has come. */
+    assert_int_equal(table.used, 1);
     assert_int_equal(on(&table, line_of(1, 3, 0, 0, 2)), EXANEST_MARKED);
-    assert_int_equal(on(&table, bad), EXANEST_REFUSED);
+    assert_int_equal(on(&table, bad), EXANEST_REFUSED_BEFORE);
     bad.error = EXANEST_NACK_PAGE_FAULT;
     assert_int_equal(on(&table, bad), EXANEST_REFUSED_BEFORE);
     assert_int_equal(on(&table, line_of(1, 3, 2, 0, 2)), EXANEST_MARKED);

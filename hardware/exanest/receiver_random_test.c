@@ -193,15 +193,12 @@ static enum exanest_meaning model_transaction(struct world *world, const struct 
 {
     const struct exanest_footer *footer = &packet->footer;
     struct model_context *context = model_find(world, footer->source, footer->tid);
-    if (context == NULL && error != EXANEST_ACK) {
-        expect_response(world, packet, pdid, error);
-        return EXANEST_REFUSED;
-    }
     if (context == NULL) {
         context = model_begin(world, footer);
         if (context == NULL) {
-            expect_response(world, packet, pdid, EXANEST_NACK_NO_CONTEXT);
-            return EXANEST_NO_CONTEXT;
+            expect_response(world, packet, pdid,
+                            error != EXANEST_ACK ? error : EXANEST_NACK_NO_CONTEXT);
+            return error != EXANEST_ACK ? EXANEST_REFUSED : EXANEST_NO_CONTEXT;
         }
     }
     if (context->sequence != footer->sequence) {
