@@ -78,8 +78,8 @@ void csrna_depart(struct csrna_nic *nic, struct csrna_packet *packet, uint32_t s
     }
     nic->reads++;
     nic->qps[slot].reading++;
-    csrna_read_bytes(
-        nic, &nic->pcie_reads, &nic->pcie_in, packet->payload_bytes,
+    csrna_translated_read(
+        nic, packet->payload_bytes,
         (struct csrna_dma){.kind = CSRNA_DMA_PAYLOAD, .number = slot, .packet = packet});
 }
 

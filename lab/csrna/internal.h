@@ -27,6 +27,10 @@ struct csrna_qp *csrna_qp_of_number(struct csrna_nic *nic, uint32_t qpn);
  * order. */
 void csrna_read_bytes(struct csrna_nic *nic, struct csrna_reads *reads, struct csrna_port *port,
                       uint32_t bytes, struct csrna_dma dma);
+/* Likewise over PCIe, once the address is translated (translate.c). */
+void csrna_translated_read(struct csrna_nic *nic, uint32_t bytes, struct csrna_dma dma);
+void csrna_translation_open(struct csrna_nic *nic);
+void csrna_translation_close(struct csrna_nic *nic);
 void csrna_read_context(struct csrna_nic *nic, uint32_t qpn);
 void csrna_write_context(struct csrna_nic *nic, const struct qpc_victim *victim);
 void csrna_read_wqes(struct csrna_nic *nic, uint32_t slot);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lab/csrna/machine.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,14 +102,14 @@ static uint32_t share(const struct csrna_machine *machine, uint32_t node)
     return node == 0 ? qps : qps / machine->clients + (node - 1 < qps % machine->clients);
 }
 
-static struct qp_request request_of(struct csrna_node *node, bool server, uint32_t sends)
+static struct qp_request request_of(struct csrna_node *node, bool is_sender, uint32_t sends)
 {
     return (struct qp_request){
         .type = QP_RC,
         .pd = &node->pd,
         .send_cq = &node->cq,
         .receive_cq = &node->cq,
-        .capacity = {.sends = server ? sends : 1, .send_sges = 1},
+        .capacity = {.sends = is_sender ? sends : 1, .send_sges = 1},
     };
 }
 
@@ -149,7 +150,8 @@ static void open_engine(struct csrna_machine *machine, uint32_t number)
 static void make_qps(struct csrna_machine *machine, uint32_t number)
 {
     struct csrna_node *node = &machine->nodes[number];
-    struct qp_request request = request_of(node, number == 0, 2 * machine->world.batch);
+    const bool sends = (number == 0) != machine->load.inward;
+    struct qp_request request = request_of(node, sends, 2 * machine->world.batch);
     const size_t each = line_aligned(qp_bytes(QP_RC, &request.capacity, false));
     const uint32_t count = share(machine, number);
     node->qp_bytes = each * count;
@@ -232,8 +234,9 @@ static void open_nodes(struct csrna_machine *machine)
         connect_qp(machine, 0, slot, client, own);
         connect_qp(machine, client, own, 0, slot);
         if (machine->load.reads) {
-            csrna_fill(machine->nodes[client].memory + csrna_offset(machine, own, 0),
-                       machine->load.bytes, csrna_tag(machine, slot));
+            const struct csrna_end to = csrna_target(machine, slot);
+            csrna_fill(to.node->memory + csrna_offset(machine, to.slot, 0), machine->load.bytes,
+                       csrna_tag(machine, slot));
         }
     }
 }
@@ -378,15 +381,16 @@ static double busy_share(const struct csrna_machine *machine, const struct csrna
     return (double)port->bytes * (double)port->byte_fs / 1000 / (double)end_ps;
 }
 
+/* An output may be booked beyond now: its time ends when that is over. */
 static double busiest_link(const struct csrna_machine *machine)
 {
-    uint64_t most = 0;
+    double most = 0;
     for (uint32_t i = 0; i <= machine->clients; i++) {
-        most = machine->nodes[i].port_ps > most ? machine->nodes[i].port_ps : most;
+        const struct csrna_node *node = &machine->nodes[i];
+        const uint64_t end_ps = sim_later(machine->sim.now_ps, node->port.free_ps);
+        most = fmax(most, end_ps > 0 ? (double)node->port_ps / (double)end_ps : 0);
     }
-    /* An output may be booked beyond now. */
-    const double ps = (double)machine->sim.now_ps;
-    return ps > 0 && (double)most < ps ? (double)most / ps : 1;
+    return most;
 }
 
 static void add_memory(struct csrna_machine *machine)
@@ -426,6 +430,9 @@ struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load
         .server = csrna_server(machine)->nic.manager.counters,
         .pcie_in = busy_share(machine, &csrna_server(machine)->nic.pcie_in),
         .pcie_out = busy_share(machine, &csrna_server(machine)->nic.pcie_out),
+        .mpt_hits = csrna_server(machine)->nic.translation.mpt.hits,
+        .mpt_misses = csrna_server(machine)->nic.translation.mpt.misses,
+        .mtt_misses = csrna_server(machine)->nic.translation.mtt.misses,
         .messages = machine->messages,
         .events = machine->sim.events,
         .lost = machine->world.faults.struck[SIM_FAULT_drop],

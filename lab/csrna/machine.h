@@ -3,7 +3,8 @@
  * machine - a server and its clients with csRNA network interfaces around the live NIC's
  * engines, on a switch, and the programs that load them.
  *
- * The server sends, to all clients in turn; connection i leads to client i modulo their number.
+ * The server sends, to all clients in turn, or all clients send to the server; connection i leads
+ * to client i modulo their number.
  * Source: csRNA 4, 5.
  */
 #ifndef LAB_CSRNA_MACHINE_H
@@ -15,7 +16,7 @@
 #include "sim/faults.h"
 #include "sim/parts/switch.h"
 
-#define CSRNA_PARAMETER_COUNT 47
+#define CSRNA_PARAMETER_COUNT 53
 #define CSRNA_BATCH_MAX       32u
 #define CSRNA_CLIENTS_MAX     64u
 #define CSRNA_CORES_MAX       64u
@@ -37,6 +38,12 @@ enum csrna_framing {
     CSRNA_FRAMING_ROCEV2,  /* Everything that real Ethernet carries, preamble and gap included. */
 };
 
+/* The words of the parameter `regions`, in their order. */
+enum csrna_regions {
+    CSRNA_REGIONS_OWN,
+    CSRNA_REGIONS_ONE,
+};
+
 /* The settings that experiments vary from machine to machine. The rest comes from the run's
  * parameters. */
 struct csrna_load {
@@ -47,8 +54,10 @@ struct csrna_load {
     enum qpc_victim_policy victims;
     uint32_t qps, clients, bytes;
     uint32_t cache_entries, oocap;
-    uint32_t processing; /* Cycles of the slowest unit, a message. */
+    uint32_t processing;  /* Cycles of the slowest unit, a message. */
+    uint32_t mpt_entries; /* Regions on the chip; 0: address translation costs nothing. */
     bool reads;
+    bool inward; /* The clients send, and the server answers. */
     bool prefetch;
     /* True: every core sends one message at a time, over its connections in turn, and latency is
      * measured. False: every connection sends a batch at a time, all at once, and the rate is
@@ -78,6 +87,8 @@ struct csrna_result {
     double link;                /* The share of the time in which the busiest output of the switch
                                  * was busy. */
     struct qpc_counters server; /* The counters of the whole run. */
+    /* The server's look-ups of regions and pages, and those that read the entry. */
+    uint64_t mpt_hits, mpt_misses, mtt_misses;
     /* The share of the time in which the server's PCIe was busy, by direction. */
     double pcie_in, pcie_out;
     uint64_t messages, events, lost, resent;
@@ -100,8 +111,10 @@ struct csrna_world csrna_world_of(struct lab_run *run, const struct csrna_load *
     "clock read write pcie access board board_rate ethernet link cores context write_back acks "   \
     "window software wqe_room visit_wqes visit_bytes ready payloads backlog "                      \
     "cqe loss corrupt"
-#define CSRNA_RATE_USES    "batch"
-#define CSRNA_LATENCY_USES "jitter stagger"
+#define CSRNA_RATE_USES "batch"
+/* Elsewhere these have their defaults: address translation costs nothing. */
+#define CSRNA_TRANSLATION_USES "mtt mpt_entry mtt_entry regions"
+#define CSRNA_LATENCY_USES     "jitter stagger"
 
 /* Builds the machine, loads it until the result is steady, checks every byte, takes it down. After
  * a failure of the run it builds none, and has no numbers. */
@@ -172,7 +185,8 @@ struct csrna_machine {
     uint8_t timeout_code;
     uint32_t turns[CSRNA_CORES_MAX]; /* Which of its connections has its turn, for each core. */
     /* The members from here on are for measuring. */
-    uint64_t messages; /* Completed. */
+    uint64_t messages; /* Completed, */
+    uint64_t placed;   /* and placed in memory. */
     uint64_t warm_messages, all_messages;
     uint64_t warm_ps, end_ps;
     uint64_t warm_done, end_done; /* Done by then. */
@@ -189,9 +203,28 @@ static inline struct csrna_node *csrna_server(struct csrna_machine *machine)
     return &machine->nodes[0];
 }
 
-static inline struct csrna_node *csrna_client(struct csrna_machine *machine, uint32_t slot)
+/* One end of connection `slot`, and the slot that it has there. */
+struct csrna_end {
+    struct csrna_node *node;
+    uint32_t slot;
+};
+
+static inline struct csrna_end csrna_end_of(struct csrna_machine *machine, uint32_t slot,
+                                            bool server)
 {
-    return &machine->nodes[1 + slot % machine->clients];
+    const uint32_t clients = machine->clients;
+    return server ? (struct csrna_end){&machine->nodes[0], slot}
+                  : (struct csrna_end){&machine->nodes[1 + slot % clients], slot / clients};
+}
+
+static inline struct csrna_end csrna_sender(struct csrna_machine *machine, uint32_t slot)
+{
+    return csrna_end_of(machine, slot, !machine->load.inward);
+}
+
+static inline struct csrna_end csrna_target(struct csrna_machine *machine, uint32_t slot)
+{
+    return csrna_end_of(machine, slot, machine->load.inward);
 }
 
 /* `in_turn`: not before those that were added before. */

@@ -126,8 +126,8 @@ void csrna_write_context(struct csrna_nic *nic, const struct qpc_victim *victim)
 
 void csrna_read_wqes(struct csrna_nic *nic, uint32_t slot)
 {
-    csrna_read_bytes(nic, &nic->pcie_reads, &nic->pcie_in, nic->qps[slot].wqes * SQ_WQE_BYTES,
-                     (struct csrna_dma){.kind = CSRNA_DMA_WQES, .number = slot});
+    csrna_translated_read(nic, nic->qps[slot].wqes * SQ_WQE_BYTES,
+                          (struct csrna_dma){.kind = CSRNA_DMA_WQES, .number = slot});
 }
 
 void csrna_on_reads(struct sim *sim, struct sim_event *event)

@@ -406,6 +406,7 @@ void csrna_nic_open(struct csrna_nic *nic, struct csrna_machine *machine, uint32
     sim_event_init(&nic->accesses.event, csrna_on_accesses);
     open_ring(nic, &nic->messages, config->wqe_room + config->visit_wqes + 3 * QPC_OOCAP_MAX + qps);
     open_units(nic);
+    csrna_translation_open(nic);
     if (trace != NULL) {
         open_tracks(nic);
     }
@@ -429,6 +430,7 @@ void csrna_nic_close(struct csrna_nic *nic)
     for (uint32_t i = 0; i < COUNT_OF(nic->memory); i++) {
         csrna_free(nic->memory[i]);
     }
+    csrna_translation_close(nic);
     csrna_free(nic->pcie_reads.entries);
     csrna_free(nic->board_reads.entries);
     csrna_free(nic->messages.entries);

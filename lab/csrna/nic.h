@@ -23,6 +23,7 @@
 #include "hardware/csrna/qpc_manager.h"
 #include "hardware/csrna/qpc_requester.h"
 #include "hardware/csrna/sq_table.h"
+#include "hardware/csrna/translation_cache.h"
 #include "nic/nic.h"
 #include "sim/kernel.h"
 #include "sim/meter.h"
@@ -115,6 +116,28 @@ struct csrna_reads {
     struct csrna_dma *entries;
 };
 
+/* Reads that wait until their addresses are translated, in their order: translate.c. */
+enum csrna_look {
+    CSRNA_LOOK_REGION,
+    CSRNA_LOOK_PAGE,
+    CSRNA_LOOKS
+};
+
+struct csrna_untranslated {
+    struct csrna_dma dma;
+    uint32_t bytes;
+};
+
+struct csrna_translation {
+    struct sim_event event; /* The entry that was missed has come. */
+    struct csrna_nic *nic;
+    struct translation_cache mpt, mtt;
+    uint32_t head, tail;
+    uint32_t looked; /* The next look-up of the oldest read (enum csrna_look). */
+    struct csrna_untranslated *waiting;
+    void *memory[2];
+};
+
 /* Accesses to contexts that have not begun, in their order. There are at most as many reads as
  * requests, and each write comes from a read that is done. */
 #define CSRNA_ACCESSES_MAX 1024u
@@ -159,6 +182,10 @@ struct csrna_config {
     uint64_t pcie_byte_fs, board_byte_fs;
     uint32_t access_bytes; /* The bytes that each access costs beside its own. */
     uint32_t context_bytes, cqe_bytes;
+    /* Regions and pages whose entries are on the chip (0 regions: all are, always), and what an
+     * entry takes. */
+    uint32_t mpt_entries, mtt_entries, mpt_bytes, mtt_bytes;
+    bool own_regions; /* Each connection's data lie in a region of their own. */
     uint32_t message_bytes;
     /* With this many WQEs before the requester unit or on their way no queue pair is visited. */
     uint32_t wqe_room;
@@ -196,6 +223,7 @@ struct csrna_nic {
     struct csrna_port pcie_in, pcie_out; /* From the host's memory, and to it. */
     struct csrna_port board;
     struct csrna_reads pcie_reads, board_reads;
+    struct csrna_translation translation;
     struct csrna_accesses accesses;
     /* Slots, one for each message; they wait before the requester unit. */
     struct csrna_ring messages;
@@ -244,6 +272,9 @@ uint64_t csrna_port_move(struct csrna_nic *nic, struct csrna_port *port, uint32_
 /* Memory aligned to 64 bytes; untouched pages cost nothing. Aborts if there is none. */
 void *csrna_zeroed(size_t bytes);
 void csrna_free(void *memory);
+
+/* Hits and misses are counted from now on. */
+void csrna_translation_count_anew(struct csrna_nic *nic);
 
 /* A CQE has left the NIC at the returned time. */
 uint64_t csrna_nic_write_cqe(struct csrna_nic *nic);

@@ -51,6 +51,10 @@ static void test_directions(void **state)
         {FEW "policy=hiding", FEW "policy=non-blocking", FEW "policy=fcfs"},
         {FEW "policy=fcfs read=200", FEW "policy=fcfs read=500", FEW "policy=fcfs read=2000"},
         {FEW "pcie=64", FEW "pcie=32", FEW "pcie=16"},
+        {FEW "mpt=0", FEW "mpt=600", FEW "mpt=200"},
+        {FEW "mpt=600 regions=one", FEW "mpt=600", FEW "mpt=600 mtt=200"},
+        {FEW "mpt=600 read=200", FEW "mpt=600 read=500", FEW "mpt=600 read=1000"},
+        {FEW "direction=in oocap=64", FEW "direction=in", FEW "direction=in oocap=4"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(falling); i++) {
@@ -74,6 +78,28 @@ static void test_hits(void **state)
     assert_true(reading(FEW, "pending_max") > 0);
 }
 
+/* Caches with room for the two regions of each connection read each of them once, at the most. */
+static void test_translation(void **state)
+{
+    (void)state;
+    assert_true(reading(FEW "mpt=1000", "region_hits") == 1);
+    assert_true(reading(FEW "mpt=1000 mtt=1000", "page_misses") == 0);
+    const double few = reading(FEW "mpt=200", "region_hits");
+    assert_true(few > 0 && few < reading(FEW "mpt=600", "region_hits"));
+}
+
+/* The server's link is the bound of what comes in; every byte is checked. */
+static void test_incast(void **state)
+{
+    (void)state;
+    struct lab_run *run = one_run(ONE, "qps=200 direction=in");
+    assert_true(one_value(run, "rate") > 99 && one_value(run, "rate") <= 100.01);
+    assert_true(one_value(run, "link_share") > 0.9 && one_value(run, "link_share") <= 1);
+    assert_true(run->rows[0].measured == 0 && run->rows[1].measured == 0);
+    free(run);
+    assert_true(reading("qps=200 direction=in work=read", "rate") > 0);
+}
+
 static void test_losses(void **state)
 {
     (void)state;
@@ -92,8 +118,9 @@ static void test_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds), cmocka_unit_test(test_directions),
-        cmocka_unit_test(test_hits),   cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_bounds),      cmocka_unit_test(test_directions),
+        cmocka_unit_test(test_hits),        cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_translation), cmocka_unit_test(test_incast),
         cmocka_unit_test(test_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,8 @@ const struct lab_parameter csrna_parameters[CSRNA_PARAMETER_COUNT] = {
     LAB_WHOLE("batch", "", 10, 1, CSRNA_BATCH_MAX, "csRNA-gem5",
               "messages that a connection posts at a time: 1 to this many, by its number"),
     LAB_WORD("work", "write read", "4.1", "RDMA WRITE or RDMA READ"),
+    LAB_WORD("direction", "out in", "5.1; 2.2",
+             "the server sends to its clients; or they send, and it answers"),
     LAB_WORD("placement", "host board", "4.6", "the memory in which contexts live"),
     LAB_WHOLE("context", "B", 256, 64, 4096, "4.7", "a context, in memory and on the chip"),
     LAB_WHOLE("cache", "", 300, 1, 32768, "5.1", "contexts on the chip"),
@@ -89,6 +91,13 @@ const struct lab_parameter csrna_parameters[CSRNA_PARAMETER_COUNT] = {
     LAB_REAL("backlog", "ns", 1000, 0, 1e6, "OC: 2 reads",
              "work before the wire that stops the requester"),
     LAB_WHOLE("cqe", "B", 16, 1, 64, "OC; csRNA-gem5: 12", "a completion in the host's memory"),
+    LAB_WHOLE("mpt", "", 0, 0, 1u << 20, "OC; csRNA-gem5: 40000",
+              "regions whose entries are on the chip; 0: address translation costs nothing"),
+    LAB_WHOLE("mtt", "", 50000, 1, 1u << 20, "csRNA-gem5", "pages whose entries are on the chip"),
+    LAB_WHOLE("mpt_entry", "B", 64, 1, 256, "OC", "a region's entry"),
+    LAB_WHOLE("mtt_entry", "B", 8, 1, 256, "OC", "a page's entry"),
+    LAB_WORD("regions", "own one", "csRNA-gem5",
+             "whether each connection's data lie in a region of their own, or all in one"),
     LAB_REAL("loss", "", 0, 0, 0.1, "OC", "share of packets that the switch loses"),
     LAB_REAL("corrupt", "", 0, 0, 0.1, "OC", "share of packets in which the switch changes a byte"),
     LAB_WHOLE("fifo_index_bits", "bits", 8, 1, 32, "4.4", "an index in a requester's FIFO"),
@@ -117,6 +126,11 @@ static uint32_t whole(struct lab_run *run, const char *name)
     return (uint32_t)lab_value(run, name);
 }
 
+static uint32_t whole_or_default(struct lab_run *run, const char *name)
+{
+    return (uint32_t)lab_value_or_default(run, name);
+}
+
 struct csrna_load csrna_load_of(struct lab_run *run)
 {
     return (struct csrna_load){
@@ -126,6 +140,7 @@ struct csrna_load csrna_load_of(struct lab_run *run)
         .window_of = (enum csrna_window_of)lab_word(run, "window_of"),
         .prefetch = lab_word(run, "prefetch") == CSRNA_ON,
         .processing = whole(run, "processing"),
+        .mpt_entries = whole_or_default(run, "mpt"),
         .share = 1,
     };
 }
@@ -156,6 +171,11 @@ struct csrna_config csrna_config_of(struct lab_run *run, const struct csrna_load
         .access_bytes = whole(run, "access"),
         .context_bytes = whole(run, "context"),
         .cqe_bytes = whole(run, "cqe"),
+        .mpt_entries = load->mpt_entries,
+        .mtt_entries = whole_or_default(run, "mtt"),
+        .mpt_bytes = whole_or_default(run, "mpt_entry"),
+        .mtt_bytes = whole_or_default(run, "mtt_entry"),
+        .own_regions = whole_or_default(run, "regions") == CSRNA_REGIONS_OWN,
         .message_bytes = load->bytes,
         .wqe_room = whole(run, "wqe_room"),
         .visit_wqes = whole(run, "visit_wqes"),

@@ -60,9 +60,8 @@ static uint64_t software_ps(struct csrna_machine *machine)
 
 void csrna_post(struct csrna_machine *machine, uint32_t slot)
 {
-    struct csrna_node *server = csrna_server(machine);
+    const struct csrna_end from = csrna_sender(machine, slot), to = csrna_target(machine, slot);
     struct csrna_connection *connection = &machine->connections[slot];
-    const struct csrna_node *client = csrna_client(machine, slot);
     const uint32_t count = batch_of(machine, slot), bytes = machine->load.bytes;
     struct send_request requests[CSRNA_BATCH_MAX];
     struct sge sges[CSRNA_BATCH_MAX];
@@ -70,28 +69,28 @@ void csrna_post(struct csrna_machine *machine, uint32_t slot)
     connection->arrived = 0;
     connection->posted_ps = machine->sim.now_ps;
     if (!machine->load.reads) {
-        csrna_fill(server->memory + csrna_offset(machine, slot, 0), bytes,
+        csrna_fill(from.node->memory + csrna_offset(machine, from.slot, 0), bytes,
                    csrna_tag(machine, slot));
     }
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t copy = machine->load.reads ? i : 0;
-        sges[i] = (struct sge){CSRNA_MEMORY_BASE + csrna_offset(machine, slot, copy), bytes,
-                               server->region.key};
+        sges[i] = (struct sge){CSRNA_MEMORY_BASE + csrna_offset(machine, from.slot, copy), bytes,
+                               from.node->region.key};
         requests[i] = (struct send_request){
             .wr_id = slot,
             .kind = machine->load.reads ? WORK_READ : WORK_WRITE,
             .flags = i + 1 == count ? WORK_SIGNALED : 0,
             .sges = &sges[i],
             .sge_count = 1,
-            .remote_address = CSRNA_MEMORY_BASE + csrna_offset(machine, slot / machine->clients,
-                                                               machine->load.reads ? 0 : i),
-            .remote_key = client->region.key,
+            .remote_address =
+                CSRNA_MEMORY_BASE + csrna_offset(machine, to.slot, machine->load.reads ? 0 : i),
+            .remote_key = to.node->region.key,
         };
     }
-    struct qp *qp = server->nic.qps[slot].qp;
+    struct qp *qp = from.node->nic.qps[from.slot].qp;
     CHECK(qp_post_sends(qp, requests, count) == STATUS_OK);
     /* The doorbell says when to send; the engine's list of ready queue pairs is not asked. */
-    csrna_nic_resend(&server->nic);
+    csrna_nic_resend(&from.node->nic);
     const struct csrna_world *world = &machine->world;
     const uint64_t at_ps = machine->sim.now_ps + software_ps(machine) + world->write_ps;
     csrna_later_add(&machine->doorbells, at_ps, slot, false);
@@ -100,8 +99,9 @@ void csrna_post(struct csrna_machine *machine, uint32_t slot)
 void csrna_on_doorbell(struct csrna_machine *machine, uint32_t slot)
 {
     struct csrna_connection *connection = &machine->connections[slot];
+    const struct csrna_end from = csrna_sender(machine, slot);
     const uint32_t count = batch_of(machine, slot);
-    csrna_nic_doorbell(&csrna_server(machine)->nic, slot, count, connection->offset);
+    csrna_nic_doorbell(&from.node->nic, from.slot, count, connection->offset);
     connection->offset = (uint16_t)((connection->offset + count) % CSRNA_SQ_WQES);
 }
 
@@ -128,6 +128,7 @@ void csrna_judge(struct csrna_machine *machine, uint32_t number, const uint8_t *
                        offset == csrna_offset(machine, place, connection->arrived) &&
                        holds(at, bytes, csrna_tag(machine, slot));
     connection->arrived++;
+    machine->placed++;
     machine->wrong += !right;
     sim_note(&machine->sim, right);
 }
@@ -154,6 +155,7 @@ void csrna_on_completion(struct csrna_machine *machine, uint32_t slot)
     machine->last_ps = now_ps;
     if (machine->warm_ps == 0 && csrna_done(machine) >= machine->warm_messages) {
         machine->warm_ps = now_ps;
+        csrna_translation_count_anew(&csrna_server(machine)->nic);
         machine->warm_done = csrna_done(machine);
     } else if (machine->warm_ps != 0) {
         sim_spread_count(machine->latencies, now_ps - connection->posted_ps);
@@ -167,7 +169,10 @@ void csrna_on_completion(struct csrna_machine *machine, uint32_t slot)
 
 uint64_t csrna_done(const struct csrna_machine *machine)
 {
-    return machine->load.one_at_a_time ? machine->messages : machine->nodes[0].nic.sent;
+    if (machine->load.one_at_a_time) {
+        return machine->messages;
+    }
+    return machine->load.inward ? machine->placed : machine->nodes[0].nic.sent;
 }
 
 void csrna_start(struct csrna_machine *machine)

@@ -151,6 +151,11 @@ static void add_readings(struct lab_run *run, const struct csrna_load *load,
                         : (double)result->pending.sum / (double)result->pending.looks,
                     "requests of the server that wait for a context, the mean");
     lab_add_reading(run, "pending_max", "", (double)result->pending.most, "the most of them");
+    const double looks = (double)(result->mpt_hits + result->mpt_misses);
+    lab_add_reading(run, "region_hits", "",
+                    looks > 0 ? (double)result->mpt_hits / looks : LAB_NOTHING,
+                    "share of the regions looked up that were on the chip (mpt=)");
+    lab_add_reading(run, "page_misses", "", (double)result->mtt_misses, "pages that were not");
     lab_add_reading(run, "pcie_in", "", result->pcie_in, "share of its time, to the NIC");
     lab_add_reading(run, "pcie_out", "", result->pcie_out, "share of its time, from the NIC");
 }
@@ -162,6 +167,7 @@ static void one(struct lab_run *run)
     load.placement = (enum csrna_placement)lab_word(run, "placement");
     load.framing = (enum csrna_framing)lab_word(run, "framing");
     load.reads = lab_word(run, "work") != 0;
+    load.inward = lab_word(run, "direction") != 0;
     load.qps = (uint32_t)lab_value(run, "qps");
     load.bytes = (uint32_t)lab_value(run, "payload");
     load.oocap = (uint32_t)lab_value(run, "oocap");
@@ -213,8 +219,8 @@ CSRNA_EXPERIMENT(csrna_on_chip, "csrna/on-chip", "memory of the chip that connec
                  "bytes; what ConnectX-5's 2 MB hold is not known.");
 CSRNA_EXPERIMENT(
     csrna_one, "csrna/one", "one point, as the parameters say",
-    CSRNA_LOAD_USES " " CSRNA_MACHINE_USES " " CSRNA_RATE_USES
-                    " policy placement framing work qps payload oocap",
+    CSRNA_LOAD_USES " " CSRNA_MACHINE_USES " " CSRNA_RATE_USES " " CSRNA_TRANSLATION_USES
+                    " mpt policy placement framing work direction qps payload oocap",
     one_claims, true, one,
     "For exploring, with every byte checked, also with loss (loss=0.001); a trace "
     "shows who waits for whose context. Acknowledgements need no context at the sender "
