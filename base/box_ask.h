@@ -27,13 +27,39 @@ enum box_ask {
     BOX_ASK_FORGET,   /* This queue pair is about to be destroyed. */
     BOX_ASK_SETTLE,   /* Waits until what its engine has judged by now is in memory. */
     BOX_ASK_POLL,     /* A completion queue was empty. */
-    BOX_ASK_NEWS,     /* Waits until its engine has events or notifications. */
-    BOX_ASK_TURN, /* The clock has come to box_page.due_ns, or verbs_left to 0: others go first. */
+    /* Waits until its engine has events or notifications, a datagram for its QP 1 has come, or its
+     * alarm is due. */
+    BOX_ASK_NEWS,
+    BOX_ASK_ALARM,   /* Its alarm is due at this box_page.clock_ns, once; UINT64_MAX: never. */
+    BOX_ASK_SEND,    /* A struct box_datagram leaves from QP 1. */
+    BOX_ASK_RECEIVE, /* The oldest one that has come: 1; 0: there is none. */
+    /* A struct box_port is to be the NIC's: the number of the claim, or an errno below 0. If its
+     * port was 0, a free one is written into it. */
+    BOX_ASK_CLAIM,
+    BOX_ASK_OFFER,   /* Peers find the claim of this number from now on. */
+    BOX_ASK_RELEASE, /* Others may claim what it claimed. */
+    BOX_ASK_FIND,    /* The number of the NIC that serves a struct box_port, or -ENOENT. */
+    BOX_ASK_TURN,    /* box_page.due_ns has come, or its verbs_left are 0: others go first. */
 };
 
 enum {
     BOX_ARENAS_MAX = 128,   /* NICs that are ever opened in a run */
     BOX_QPS_MAX = 1u << 14, /* of each of them */
+};
+
+/* A message from a QP 1 to another one. */
+struct box_datagram {
+    uint32_t peer;  /* The number of a NIC: to it, from it. */
+    uint32_t ended; /* It is no datagram, but the news that the peer is no more. */
+    uint8_t bytes[256];
+};
+
+/* A port of the connection manager. */
+struct box_port {
+    uint8_t address[16]; /* IPv6, or IPv4 mapped; the rest of it zero: any. */
+    uint16_t space;      /* enum rdma_port_space, or another number that is no program's. */
+    uint16_t port;
+    uint32_t ipv6_only; /* Any IPv6 address, which does not stand for IPv4's. */
 };
 
 /* They lie where neither Linux nor a sanitizer puts anything. */
@@ -48,7 +74,8 @@ struct box_arena {
     /* The thread that is inside an engine (gettid); 0: none. It gets on until it is not any more,
      * unless it makes a call. */
     volatile int32_t inside;
-    uint64_t seed; /* for the NIC's keys */
+    volatile uint32_t letters; /* Datagrams that BOX_ASK_RECEIVE gives. */
+    uint64_t seed;             /* for the NIC's keys */
 };
 
 #endif

@@ -44,6 +44,12 @@ struct box_nic {
  * threads of the process are stopped, perhaps within a call of the NIC. */
 typedef uint64_t box_account(const void *nic, uint64_t address, char *text, uint64_t bytes);
 
+/* Where a NIC of the machine is. */
+struct box_place {
+    uint32_t link;           /* The way there (nic_av.link); 0: there was none. */
+    uint16_t node, function; /* box_address.h */
+};
+
 struct box_page {
     uint64_t clock_ns;      /* of the thread that runs: since the programs began */
     uint64_t grant_ns;      /* It answers itself while its clock is less; 0: never. */
@@ -60,8 +66,7 @@ struct box_page {
     uint64_t zero[2];       /* a time-out that is over at once */
     char path[128];         /* names a file that stands in for another one */
     struct box_nic nic[BOX_NICS_MAX];
-    /* By the numbers of the machine's NICs: what leads there (nic_av.link); 0: there was none. */
-    uint32_t links[BOX_ARENAS_MAX];
+    struct box_place place[BOX_ARENAS_MAX]; /* By the numbers of the machine's NICs. */
 };
 _Static_assert(sizeof(struct box_page) <= BOX_PAGE_BYTES, "processes map no more");
 

@@ -75,11 +75,49 @@ static enum call_next park(struct box *box, struct thread *thread, struct seat *
     return sleep_in(box, thread, (struct wait){.kind = WAIT_POLLS, .deadline_ns = deadline_ns});
 }
 
-static enum call_next news(struct box *box, struct thread *thread)
+static enum call_next news(struct box *box, struct thread *thread, struct seat *seat)
 {
-    return machine_has_news(box, thread->process)
+    const uint64_t alarm_ns = machine_alarm(seat);
+    return machine_has_news(box, thread->process) || alarm_ns <= box->page->clock_ns
                ? answer(thread, 0)
-               : sleep_in(box, thread, (struct wait){.kind = WAIT_NEWS, .deadline_ns = NEVER});
+               : sleep_in(box, thread, (struct wait){.kind = WAIT_NEWS, .deadline_ns = alarm_ns});
+}
+
+static enum call_next send_datagram(struct box *box, struct thread *thread, struct seat *seat)
+{
+    struct box_datagram datagram;
+    note_deed(box, thread);
+    return answer(thread,
+                  tracee_read(thread->id, thread->call.argument[2], &datagram, sizeof(datagram))
+                      ? machine_send(seat, &datagram)
+                      : -EFAULT);
+}
+
+static enum call_next receive_datagram(struct thread *thread, struct seat *seat)
+{
+    struct box_datagram datagram;
+    if (!machine_receive(seat, &datagram)) {
+        return answer(thread, 0);
+    }
+    return answer(thread,
+                  tracee_write(thread->id, thread->call.argument[2], &datagram, sizeof(datagram))
+                      ? 1
+                      : -EFAULT);
+}
+
+/* Claims it, or finds who did. */
+static enum call_next take_port(struct thread *thread, struct seat *seat)
+{
+    struct box_port port;
+    const uint64_t about = thread->call.argument[2];
+    if (!tracee_read(thread->id, about, &port, sizeof(port))) {
+        return answer(thread, -EFAULT);
+    }
+    if (thread->call.argument[0] == BOX_ASK_FIND) {
+        return answer(thread, machine_find(seat, &port));
+    }
+    const int64_t claim = machine_claim(seat, &port);
+    return answer(thread, tracee_write(thread->id, about, &port, sizeof(port)) ? claim : -EFAULT);
 }
 
 static enum call_next settle(struct box *box, struct thread *thread, const struct seat *seat)
@@ -109,7 +147,16 @@ static enum call_next serve(struct box *box, struct thread *thread, struct seat 
     case BOX_ASK_FORGET: return answer(thread, machine_forget(seat, about) ? 0 : -EFAULT);
     case BOX_ASK_SETTLE: return settle(box, thread, seat);
     case BOX_ASK_POLL: return park(box, thread, seat);
-    case BOX_ASK_NEWS: return news(box, thread);
+    case BOX_ASK_NEWS: return news(box, thread, seat);
+    case BOX_ASK_ALARM: machine_set_alarm(seat, about); return answer(thread, 0);
+    case BOX_ASK_SEND: return send_datagram(box, thread, seat);
+    case BOX_ASK_RECEIVE: return receive_datagram(thread, seat);
+    case BOX_ASK_CLAIM:
+    case BOX_ASK_FIND: return take_port(thread, seat);
+    case BOX_ASK_OFFER:
+        note_deed(box, thread);
+        return answer(thread, machine_offer(seat, about) ? 0 : -EINVAL);
+    case BOX_ASK_RELEASE: return answer(thread, machine_release(seat, about) ? 0 : -EINVAL);
     case BOX_ASK_OPEN:
     case BOX_ASK_TURN: break;
     }

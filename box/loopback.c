@@ -105,12 +105,13 @@ static bool acknowledge_at_once(int kernel, int family, const char *to, uint8_t 
     return ask(kernel, &new);
 }
 
-bool loopback_raise(void)
+bool loopback_raise(bool has_nodes)
 {
     const int kernel = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     const bool done = kernel >= 0 && raise_interface() &&
                       acknowledge_at_once(kernel, AF_INET, "127.0.0.0", 8) &&
-                      acknowledge_at_once(kernel, AF_INET, "127.0.0.1", 32);
+                      acknowledge_at_once(kernel, AF_INET, "127.0.0.1", 32) &&
+                      (!has_nodes || acknowledge_at_once(kernel, AF_INET, "10.0.0.0", 8));
     if (done) {
         (void)acknowledge_at_once(kernel, AF_INET6, "::1", 128); /* Not every system has it. */
     }

@@ -8,32 +8,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/box_ask.h"
-#include "lab/roce/roce.h"
+#include "box/machine_internal.h"
 #include "nic/inventory.h"
 
 /* 200 days: a machine counts picoseconds by 64 bits. */
 #define MACHINE_NS_MAX (UINT64_C(200) * 86400 * 1000000000)
 _Static_assert(MACHINE_NS_MAX + BOX_MONOTONIC_NS < UINT64_MAX / SIM_NS, "its clock holds them");
-
-/* A NIC of a program. */
-struct seat {
-    struct box *box;
-    struct process *process;
-    uint32_t number;
-    struct box_arena *arena;        /* NULL: it is closed. */
-    struct roce_function *function; /* NULL: it is not attached. */
-    struct nic *engine;
-    uint64_t changes; /* of what the program can see */
-};
-
-struct machine {
-    struct sim sim;
-    struct roce *roce;
-    struct sim_capture *capture; /* NULL: nothing is captured. */
-    struct seat seat[BOX_ARENAS_MAX];
-    uint32_t seats; /* that ever were */
-};
 
 /* -- Time ---------------------------------------------------------------------------------------*/
 
@@ -161,6 +141,14 @@ static struct box_arena *make_arena(uint32_t number)
     return arena;
 }
 
+/* Each NIC is a node of its own, as long as there are nodes. */
+static void place(struct box *box, const struct seat *seat)
+{
+    const uint32_t nodes = roce_nodes(box->machine->roce);
+    box->page->place[seat->number] = (struct box_place){
+        .node = (uint16_t)(seat->number % nodes), .function = (uint16_t)(seat->number / nodes)};
+}
+
 int64_t machine_make(struct box *box, struct process *process)
 {
     struct machine *machine = box->machine;
@@ -173,9 +161,10 @@ int64_t machine_make(struct box *box, struct process *process)
         return -(int64_t)errno;
     }
     entropy_fill(box, &arena->seed, sizeof(arena->seed));
-    machine->seat[number] =
-        (struct seat){.box = box, .process = process, .number = number, .arena = arena};
+    machine->seat[number] = (struct seat){
+        .box = box, .process = process, .number = number, .arena = arena, .alarm_ns = NEVER};
     machine->seats++;
+    place(box, &machine->seat[number]);
     return number;
 }
 
@@ -234,12 +223,15 @@ static void on_change(void *context)
     seat->box->deeds++;
 }
 
-/* Each NIC is a node of its own, as long as there are nodes. */
 int64_t machine_attach(struct box *box, struct seat *seat, uint64_t engine)
 {
     struct roce *roce = box->machine->roce;
-    const struct roce_host host = {
-        .context = seat, .read = read_memory, .write = write_memory, .on_change = on_change};
+    struct box_place *place = &box->page->place[seat->number];
+    const struct roce_host host = {.context = seat,
+                                   .read = read_memory,
+                                   .write = write_memory,
+                                   .on_change = on_change,
+                                   .on_datagram = seat_on_datagram};
     if (seat->function != NULL || engine % 64 != 0 || !is_in_arena(seat, engine, 64)) {
         return -EINVAL;
     }
@@ -247,12 +239,12 @@ int64_t machine_attach(struct box *box, struct seat *seat, uint64_t engine)
     if (nic_limits(nic)->qps > BOX_QPS_MAX || nic_limits(nic)->srd.peers > 0) {
         return -EINVAL;
     }
-    seat->function = roce_attach(roce, seat->number % roce_nodes(roce), nic, &host);
+    seat->function = roce_attach(roce, place->node, nic, &host);
     if (seat->function == NULL) {
         return -EMFILE;
     }
     seat->engine = nic;
-    box->page->links[seat->number] = roce_number(seat->function) + 1;
+    place->link = roce_number(seat->function) + 1;
     return 0;
 }
 
@@ -277,6 +269,8 @@ void machine_detach(struct box *box, struct seat *seat)
     if (seat->function != NULL) {
         roce_detach(seat->function);
     }
+    seat_tell_end(seat);
+    ports_forget(&box->machine->ports, seat->number);
     end_waits(box, seat->process);
     arena_path(path, sizeof(path), seat->number);
     unlink(path);
@@ -348,7 +342,8 @@ bool machine_has_news(const struct box *box, const struct process *process)
     const struct machine *machine = box->machine;
     for (uint32_t i = 0; machine != NULL && i < machine->seats; i++) {
         const struct seat *seat = &machine->seat[i];
-        if (seat->process == process && seat->engine != NULL && nic_has_news(seat->engine)) {
+        if (seat->process == process && seat->engine != NULL &&
+            (seat->letters.first != NULL || nic_has_news(seat->engine))) {
             return true;
         }
     }

@@ -14,6 +14,8 @@
 #include "box/internal.h"
 
 struct seat;
+struct box_datagram;
+struct box_port;
 
 /* If the run has a machine. False: box->result->error says why it cannot be made. */
 bool machine_open(struct box *box);
@@ -45,9 +47,21 @@ bool machine_forget(struct seat *seat, uint64_t qp);
 uint64_t machine_settled_ns(const struct seat *seat);
 /* Something that the program can see has happened since the thread last asked. */
 bool machine_has_changed(struct seat *seat, struct thread *thread);
-/* The engine of a NIC of the process has events or notifications. */
+/* A NIC of the process has what BOX_ASK_NEWS waits for, but for its alarm. */
 bool machine_has_news(const struct box *box, const struct process *process);
 /* The thread is in the middle of an engine. */
 bool machine_is_inside(const struct box *box, const struct thread *thread);
+
+/* manager.c: for the process's connection manager, as base/box_ask.h has it; an errno is below
+ * 0. */
+int64_t machine_send(struct seat *seat, const struct box_datagram *datagram);
+bool machine_receive(struct seat *seat, struct box_datagram *datagram);
+void machine_set_alarm(struct seat *seat, uint64_t at_ns);
+/* When its alarm is due. If that is over, there is none any more. */
+uint64_t machine_alarm(struct seat *seat);
+int64_t machine_claim(struct seat *seat, struct box_port *port);
+bool machine_offer(struct seat *seat, uint64_t claim);
+bool machine_release(struct seat *seat, uint64_t claim);
+int64_t machine_find(const struct seat *seat, const struct box_port *port);
 
 #endif

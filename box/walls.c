@@ -109,7 +109,7 @@ static bool stand_in(const struct stand_in *file, int number)
            (write_file(path, file->text) && mount(path, file->path, NULL, MS_BIND, NULL) == 0);
 }
 
-static const char *put_up(const char *const *keep)
+static const char *put_up(const char *const *keep, bool has_nodes)
 {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
         return "mounts cannot be made its own";
@@ -132,7 +132,7 @@ static const char *put_up(const char *const *keep)
             return stand_ins[i].path;
         }
     }
-    if (!loopback_raise()) {
+    if (!loopback_raise(has_nodes)) {
         return "a network of its own";
     }
     if (sethostname("node0", 5) != 0) {
@@ -143,6 +143,7 @@ static const char *put_up(const char *const *keep)
 
 struct inside {
     const char *const *keep;
+    bool has_nodes;
     int (*run)(void *);
     void *context;
     int tell;
@@ -152,7 +153,7 @@ static int first_process(const struct inside *inside)
 {
     char line[512];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const char *failed = put_up(inside->keep);
+    const char *failed = put_up(inside->keep, inside->has_nodes);
     if (failed != NULL) {
         snprintf(line, sizeof(line), "%s: %s", strerror(errno), failed);
         (void)!write(inside->tell, line, strlen(line));
@@ -203,8 +204,8 @@ static int make_namespaces(const struct inside *inside)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-int walls_run(const char *const *keep, int (*run)(void *), void *context, char *error,
-              size_t error_bytes)
+int walls_run(const char *const *keep, bool has_nodes, int (*run)(void *), void *context,
+              char *error, size_t error_bytes)
 {
     int tell[2], status = 0;
     char said[512] = {0};
@@ -215,7 +216,7 @@ int walls_run(const char *const *keep, int (*run)(void *), void *context, char *
     const pid_t child = fork();
     if (child == 0) {
         close(tell[0]);
-        _exit(make_namespaces(&(struct inside){keep, run, context, tell[1]}));
+        _exit(make_namespaces(&(struct inside){keep, has_nodes, run, context, tell[1]}));
     }
     close(tell[1]);
     pass_signals_to(child);

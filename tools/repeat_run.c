@@ -136,7 +136,8 @@ bool repeat_run(const struct repeat *repeat, uint64_t seed, bool quiet, struct r
     memset(run, 0, sizeof(*run));
     result->end = BOX_FAILED;
     snprintf(result->error, sizeof(result->error), "the process that runs it was killed");
-    if (walls_run(keep, within_walls, &inside, error, error_bytes) < 0) {
+    if (walls_run(keep, repeat->box.machine != NULL, within_walls, &inside, error, error_bytes) <
+        0) {
         return false;
     }
     snprintf(error, error_bytes, "%s", result->error);

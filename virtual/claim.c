@@ -71,6 +71,11 @@ static bool make_nic(struct live *live, char *error, size_t error_bytes)
     void *place = arena_take(live->arena, nic_bytes(&limits));
     CHECK(place != NULL); /* The arena is larger by far. */
     live->nic = nic_init(&limits, live->arena->head.seed, place);
+    if (!world_manager_open(live)) {
+        snprintf(error, error_bytes, "no memory for the connection manager");
+        errno = ENOMEM;
+        return false;
+    }
     const int64_t answer = world_ask(BOX_ASK_ATTACH, live->number, live->nic);
     if (answer != 0) {
         snprintf(error, error_bytes, "the machine takes no more NICs: %s", strerror((int)-answer));
@@ -157,12 +162,17 @@ void live_leave(struct live *live)
     if (live->is_started && live->owner.on_leaving != NULL) {
         live->owner.on_leaving();
     }
+    if (!live->is_inherited && live_lock_unless_held(live)) {
+        world_manager_leave(live);
+        live_unlock(live);
+    }
     leave(live);
 }
 
 void live_close(struct live *live)
 {
     leave(live);
+    world_manager_close(live);
     free(live);
 }
 

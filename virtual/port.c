@@ -1,35 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * port - the port and its GID table: one address, which the NIC's number gives.
- *
- * NIC N has the address 10.77.H.L, where H and L are the two bytes of N + 1, and the LID N + 1 for
+ * port - the port and its GID table: one address (base/box_address.h). NIC N has the LID N + 1, for
  * programs that know no GIDs.
  */
-#include <string.h>
-
-#include "base/bytes.h"
+#include "base/box_address.h"
 #include "virtual/world.h"
 
 enum {
-    NETWORK = 0x0a4d,   /* 10.77 */
     LOOPBACK_INDEX = 1, /* The network of a run has lo alone. */
 };
 
-static struct gid gid_of(uint32_t number)
+struct gid world_gid(uint32_t number)
 {
-    struct gid gid = {.bytes = {[10] = 0xff, [11] = 0xff}};
-    store_be16(gid.bytes + 12, NETWORK);
-    store_be16(gid.bytes + 14, (uint16_t)(number + 1));
+    const struct box_place *place = &world_page()->place[number];
+    struct gid gid;
+    box_address(place->node, place->function, gid.bytes);
     return gid;
+}
+
+int world_number(const struct gid *gid)
+{
+    uint32_t node, function;
+    if (!box_address_read(gid->bytes, &node, &function)) {
+        return -1;
+    }
+    for (int i = 0; i < BOX_ARENAS_MAX; i++) {
+        const struct box_place *place = &world_page()->place[i];
+        if (place->link != 0 && place->node == node && place->function == function) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 void *world_find(const struct gid *gid)
 {
-    const uint32_t number = load_be16(gid->bytes + 14) - 1u;
-    const struct gid expected = gid_of(number);
-    return number < BOX_ARENAS_MAX && gid_equal(gid, &expected)
-               ? (void *)(uintptr_t)world_page()->links[number]
-               : NULL;
+    const int number = world_number(gid);
+    return number < 0 ? NULL : (void *)(uintptr_t)world_page()->place[number].link;
 }
 
 enum live_personality live_personality(void)
@@ -39,7 +46,7 @@ enum live_personality live_personality(void)
 
 uint64_t live_guid(const struct live *live)
 {
-    const struct gid gid = gid_of(live->number);
+    const struct gid gid = world_gid(live->number);
     return UINT64_C(0x0200000000000000) | load_be32(gid.bytes + 12);
 }
 
@@ -51,7 +58,7 @@ uint32_t live_gid_count(const struct live *live)
 
 bool live_gid(const struct live *live, uint32_t index, struct live_gid *gid)
 {
-    const struct gid own = gid_of(live->number);
+    const struct gid own = world_gid(live->number);
     *gid = (struct live_gid){.gid = own, .address = own, .interface_index = LOOPBACK_INDEX};
     return index == 0;
 }
@@ -59,7 +66,7 @@ bool live_gid(const struct live *live, uint32_t index, struct live_gid *gid)
 struct gid live_own_address(const struct live *live, uint32_t index)
 {
     CHECK(index == 0);
-    return gid_of(live->number);
+    return world_gid(live->number);
 }
 
 struct gid live_own_gid(const struct live *live, uint32_t index)
@@ -111,6 +118,9 @@ uint16_t live_lid(struct live *live)
 bool live_gid_of_lid(struct live *live, uint16_t lid, struct gid *gid)
 {
     (void)live;
-    *gid = gid_of(lid - 1u);
+    if (lid == 0 || lid > BOX_ARENAS_MAX) {
+        return false;
+    }
+    *gid = world_gid(lid - 1u);
     return world_find(gid) != NULL;
 }

@@ -36,6 +36,7 @@ void *world_listen(void *context)
     while (world_ask(BOX_ASK_NEWS, live->number, NULL) == 0) {
         live_lock(live);
         tell_news(live);
+        world_manager_work(live);
         live_unlock(live);
     }
     return NULL;

@@ -12,8 +12,6 @@ atomic_bool live_has_lent;
 static void refuse(enum live_offer what)
 {
     static const char *const said[] = {
-        [LIVE_OFFER_MANAGER] = "the connection manager (librdmacm): programs have to exchange "
-                               "their addresses and queue pair numbers by themselves",
         [LIVE_OFFER_XRC] = "XRC: a program can do with RC and shared receive queues",
         [LIVE_OFFER_ALLOCATORS] = "parent domains with allocators of the program: objects have to "
                                   "lie in memory that the machine reaches",

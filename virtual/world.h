@@ -18,7 +18,17 @@
 #include "base/box_ask.h"
 #include "base/box_page.h"
 #include "virtual/arena.h"
-#include "world/world.h"
+#include "world/manager.h"
+
+/* The connection manager, which is a kernel's in its stead: it takes the process's time, and its
+ * objects do not lie in the arena. */
+struct manager {
+    struct rdma_cm *cm;
+    struct live_cm_listener listener;
+    struct list searches; /* manager.c: ids whose peers are looked for again. */
+    struct instant due;   /* When its alarm is. */
+    uint16_t ports;       /* That ids had which connect from any. */
+};
 
 struct live {
     struct arena *arena;
@@ -31,6 +41,7 @@ struct live {
     pthread_mutex_t mutex;
     struct live_listener listener;
     struct live_owner owner;
+    struct manager manager;
 };
 
 /* The time of the processor for a call, in nanoseconds: our choice (docs/decisions/0069). */
@@ -52,7 +63,8 @@ static inline struct box_page *world_page(void)
     return (struct box_page *)BOX_PAGE_ADDRESS;
 }
 
-/* ask.c: the box's answer; below 0: an errno. Not to be called inside. */
+/* ask.c: the box's answer; below 0: an errno. Inside, only for what it answers at once and what
+ * does not change engines. */
 int64_t world_ask(enum box_ask what, uint32_t number, const void *about);
 /* The thread's clock goes on. */
 void world_charge(uint64_t cost_ns);
@@ -64,7 +76,19 @@ int64_t world_ask_unlocked(struct live *live, enum box_ask what, const void *abo
 /* progress.c: the thread that waits for notifications and events of `live`. */
 void *world_listen(void *live);
 
-/* port.c: what leads to the NIC with this GID (nic_av.link). NULL: no NIC ever had it. */
+/* manager.c. False: no memory. */
+MUST_USE bool world_manager_open(struct live *live);
+void world_manager_close(struct live *live);
+/* (locked) Datagrams, ends of peers, times: all that has come. */
+void world_manager_work(struct live *live);
+/* (locked) The process ends: peers that it was connected with hear of it. */
+void world_manager_leave(struct live *live);
+
+/* port.c: the GID of a NIC that was opened. */
+struct gid world_gid(uint32_t number);
+/* The number of the NIC with this GID; -1: no NIC ever had it. */
+int world_number(const struct gid *gid);
+/* The way there (nic_av.link); NULL: none. */
 void *world_find(const struct gid *gid);
 
 /* memory.c: the arena from which objects come from now on. */

@@ -50,7 +50,6 @@ enum live_personality live_personality(void);
 
 /* One of the worlds does not have these. */
 enum live_offer {
-    LIVE_OFFER_MANAGER,    /* The connection manager: world/manager.h. */
     LIVE_OFFER_XRC,        /* XRC's domains. */
     LIVE_OFFER_ALLOCATORS, /* Objects in memory of the program's own allocators. */
 };

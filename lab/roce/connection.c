@@ -5,6 +5,7 @@
  */
 #include "lab/roce/internal.h"
 #include "nic/inventory.h"
+#include "wire/cm.h"
 
 /* -- Packets ------------------------------------------------------------------------------------*/
 
@@ -54,7 +55,8 @@ static void connection_start(struct roce_connection *connection)
 
 struct roce_connection *roce_connection_at(struct roce_function *function, uint32_t qpn)
 {
-    struct roce_connection *connection = &function->connections[qpn & function->mask];
+    struct roce_connection *connection =
+        qpn == CM_QPN ? &function->manager : &function->connections[qpn & function->mask];
     if (connection->birth == 0) {
         connection->function = function;
         connection_start(connection);

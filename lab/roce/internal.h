@@ -43,6 +43,8 @@ struct roce_function {
     bool gone;
     struct roce_connection *connections; /* By QPN & mask: its engine has no two with one such. */
     uint32_t mask;
+    struct roce_connection manager; /* QP 1, of which the engine knows nothing. */
+    uint32_t manager_psn;
     struct list turns; /* Connections that were held up, to be pulled from: */
     bool turn;         /* now, or else one of those that the engine lists. */
     struct sim_event timer;

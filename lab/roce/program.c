@@ -60,6 +60,16 @@ static void on_change(void *context)
     }
 }
 
+static void on_datagram(void *context, const struct gid *source, const struct gid *destination,
+                        const uint8_t *payload, uint32_t bytes)
+{
+    struct roce_program *program = context;
+    (void)destination;
+    if (program->on_datagram != NULL) {
+        program->on_datagram(program, source, payload, bytes);
+    }
+}
+
 /* -- Opening ------------------------------------------------------------------------------------*/
 
 static void open_engine(struct roce_program *program)
@@ -122,8 +132,11 @@ void roce_program_open(struct roce_program *program, struct roce *roce, struct s
     program->qp_memory = zeroed(program->each_bytes * config->qps);
     program->qps = calloc(config->qps, sizeof(program->qps[0]));
     CHECK(program->qps != NULL);
-    const struct roce_host host = {
-        .context = program, .read = read_memory, .write = write_memory, .on_change = on_change};
+    const struct roce_host host = {.context = program,
+                                   .read = read_memory,
+                                   .write = write_memory,
+                                   .on_change = on_change,
+                                   .on_datagram = on_datagram};
     program->function = roce_attach(roce, config->node, program->engine, &host);
     CHECK(program->function != NULL);
 }

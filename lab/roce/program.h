@@ -44,6 +44,9 @@ struct roce_program {
     uint64_t changes;    /* How often it was told of a change. */
     /* The user's, for each change; NULL: none. */
     void (*on_change)(struct roce_program *program);
+    /* Likewise, for each datagram of QP 1. */
+    void (*on_datagram)(struct roce_program *program, const struct gid *source,
+                        const uint8_t *payload, uint32_t bytes);
     void *context;
 };
 

@@ -212,6 +212,29 @@ static struct nic_frame frame_of(const struct roce_flight *flight)
                                   inet_is_ipv4(flight->destination.bytes) ? 0 : flight->flow_label};
 }
 
+/* A datagram for QP 1 is in memory, and its completion behind it. */
+static void on_managed(struct sim *sim, struct sim_event *event)
+{
+    struct roce_flight *flight = CONTAINER_OF(event, struct roce_flight, event);
+    const struct roce_host *host = &flight->connection->function->host;
+    (void)sim;
+    if (!roce_is_alive(flight->connection, flight->birth)) {
+        drop_forgotten(flight);
+        return;
+    }
+    host->on_datagram(host->context, &flight->source, &flight->destination, flight->payload,
+                      flight->data_bytes);
+    settle(flight, 1, true);
+}
+
+static void manage(struct roce_flight *flight)
+{
+    struct roce_node *node = flight->connection->function->node;
+    const uint64_t at_ps = roce_pcie_write(node, NIC_GRH_BYTES + flight->data_bytes);
+    sim_event_init(&flight->event, on_managed);
+    sim_schedule(flight->roce->sim, &flight->event, at_ps + roce_pcie_completion_ps(node));
+}
+
 static void on_judged(struct sim *sim, struct sim_event *event)
 {
     struct roce_flight *flight = CONTAINER_OF(event, struct roce_flight, event);
@@ -233,7 +256,11 @@ static void on_judged(struct sim *sim, struct sim_event *event)
         roce_serve(function->node);
         return;
     }
-    flight->roce->counters.unmanaged += verdict == NIC_MANAGEMENT;
+    if (verdict == NIC_MANAGEMENT) {
+        roce_settle(function, false);
+        manage(flight);
+        return;
+    }
     settle(flight, completions_of(connection->qp) - before, false);
 }
 

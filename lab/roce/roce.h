@@ -11,7 +11,7 @@
  *            roce_detach. The machine allocates when it is opened and when somebody is attached.
  * Time       Picoseconds of the simulation; the engine is told nanoseconds, rounded down.
  * Limits     RC, UC and UD (and XRC) of up to ROCE_FUNCTIONS_MAX functions; no SRD, no blocks, no
- *            multicast, no datagrams for QP 1. ROCE_FLIGHTS_MAX packets under way.
+ *            multicast. ROCE_FLIGHTS_MAX packets under way.
  * Source     docs/decisions/0070-roce.md: what is modelled, and what is not; parameters.c: where
  *            each number comes from.
  *
@@ -38,6 +38,7 @@
 #include "sim/kernel.h"
 #include "sim/parts/ethernet_switch.h"
 #include "sim/trace.h"
+#include "wire/cm.h"
 
 #define ROCE_FUNCTIONS_MAX 4096u
 #define ROCE_FLIGHTS_MAX   (1u << 17)
@@ -113,6 +114,9 @@ struct roce_host {
     /* Memory or completions changed, or notifications or events wait: a program that looks now sees
      * something new. */
     void (*on_change)(void *context);
+    /* A datagram for QP 1, which the engine does not have, has come, with its completion. */
+    void (*on_datagram)(void *context, const struct gid *source, const struct gid *destination,
+                        const uint8_t *payload, uint32_t bytes);
 };
 
 /* NULL with a reason. `sim` stays in place until roce_close. */
@@ -139,6 +143,10 @@ uint32_t roce_number(const struct roce_function *function);
 void roce_doorbell(struct roce_function *function, struct qp *qp);
 /* The process changed something else: a queue pair's state, receives. */
 void roce_poke(struct roce_function *function);
+/* Sends a datagram from QP 1 to the QP 1 of the function behind `av`: a doorbell, a work request, a
+ * DMA read, and what other packets take. Its bytes are those of now. */
+void roce_manage(struct roce_function *function, const struct nic_av *av,
+                 const uint8_t mad[CM_MAD_BYTES]);
 /* When all bytes of packets that the engine has judged by now are in memory: a region that is gone
  * before is written to until then. */
 uint64_t roce_reached_ps(const struct roce_function *function);
@@ -152,7 +160,6 @@ struct roce_counters {
     uint64_t nobody;        /* Packets for no function, or for one that was detached. */
     uint64_t lost;          /* By switches, that had no room. */
     uint64_t unreadable;    /* Packets whose payload was not there at its DMA time. */
-    uint64_t unmanaged;     /* Datagrams for QP 1. */
     uint64_t forgotten;     /* Packets of queue pairs that were destroyed meanwhile. */
     uint64_t contexts_read; /* Contexts that were not on the chip. */
     struct sim_switch_counters switches; /* All switches together. */

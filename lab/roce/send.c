@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lab/roce/internal.h"
+#include "wire/cm.h"
 
 /* A doorbell without a work request in it. */
 #define BELL_BYTES 8u
@@ -223,11 +224,11 @@ static uint32_t mixed(uint32_t a, uint32_t b, uint32_t c)
 
 /* Paths are chosen by addresses, and by the flow label; or, where there is none, by the two QPNs,
  * from which Linux makes the UDP source port then (rdma_get_udp_sport). */
-static uint32_t entropy_of(const struct roce_flight *flight, const struct nic_departure *departure)
+static uint32_t entropy_of(const struct roce_flight *flight, uint32_t from_qpn, uint32_t to_qpn)
 {
-    const uint32_t label = departure->av->flow_label & INET_LABEL_MASK;
+    const uint32_t label = flight->flow_label & INET_LABEL_MASK;
     const uint32_t ends = mixed(flight->from, flight->to, label);
-    return label != 0 ? ends : mixed(qp_number(departure->qp), departure->destination_qpn, ends);
+    return label != 0 ? ends : mixed(from_qpn, to_qpn, ends);
 }
 
 static enum sim_ecn ecn_of(const struct nic_departure *departure)
@@ -235,27 +236,33 @@ static enum sim_ecn ecn_of(const struct nic_departure *departure)
     return departure->ecn == NIC_ECN_NOT ? SIM_NOT_ECT : SIM_ECT_0;
 }
 
-static void open_frame(struct roce_flight *flight, const struct nic_departure *departure)
+static void open_frame(struct roce_flight *flight, const struct nic_av *av, enum sim_ecn ecn)
 {
     const bool ipv4 = inet_is_ipv4(flight->destination.bytes);
     const uint32_t bytes =
         FRAME_BYTES + (ipv4 ? INET_IPV4_BYTES : INET_IPV6_BYTES) + roce_room(flight);
     const bool cnp = flight->headers[0] == ROCE_OPCODE_CNP;
-    const uint8_t class = cnp ? CNP_CLASS : departure->av->service_level % PAUSE_CLASSES;
-    sim_frame_open(&flight->frame, bytes, 0, class, ecn_of(departure));
+    const uint8_t class = cnp ? CNP_CLASS : av->service_level % PAUSE_CLASSES;
+    sim_frame_open(&flight->frame, bytes, 0, class, ecn);
+}
+
+static void address(struct roce_flight *flight, const struct nic_av *av, uint32_t from_qpn,
+                    uint32_t to_qpn)
+{
+    const struct inet_variant variant = nic_av_variant(av);
+    flight->from = flight->connection->function->number;
+    flight->to = (uint32_t)((uintptr_t)av->link - 1);
+    flight->source = av->source;
+    flight->destination = av->destination;
+    flight->traffic_class = variant.traffic_class;
+    flight->hop_limit = variant.hop_limit;
+    flight->flow_label = variant.flow_label;
+    flight->entropy = flight->roce->config.one_path ? 0 : entropy_of(flight, from_qpn, to_qpn);
 }
 
 static void fill(struct roce_flight *flight, const struct nic_departure *departure)
 {
-    const struct inet_variant variant = nic_av_variant(departure->av);
-    flight->from = flight->connection->function->number;
-    flight->to = (uint32_t)((uintptr_t)departure->av->link - 1);
-    flight->entropy = flight->roce->config.one_path ? 0 : entropy_of(flight, departure);
-    flight->source = departure->av->source;
-    flight->destination = departure->av->destination;
-    flight->traffic_class = variant.traffic_class;
-    flight->hop_limit = variant.hop_limit;
-    flight->flow_label = variant.flow_label;
+    address(flight, departure->av, qp_number(departure->qp), departure->destination_qpn);
     flight->headers_bytes = departure->headers_bytes;
     flight->data_bytes = departure->payload_bytes;
     flight->pad_bytes = departure->pad_bytes;
@@ -267,7 +274,7 @@ static void fill(struct roce_flight *flight, const struct nic_departure *departu
     flight->gathered = departure->payload_bytes == 0;
     flight->unreadable = false;
     flight->inlined = !flight->answers && is_inline(flight, departure->qp);
-    open_frame(flight, departure);
+    open_frame(flight, departure->av, ecn_of(departure));
 }
 
 /* The engine completes an unreliable request now, so its memory is the program's again. */
@@ -376,4 +383,60 @@ void roce_serve(struct roce_node *node)
             any |= serve_function(CONTAINER_OF(at, struct roce_function, neighbours));
         }
     }
+}
+
+/* -- Datagrams of QP 1 --------------------------------------------------------------------------*/
+
+static void on_manager_fetched(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    depart(CONTAINER_OF(event, struct roce_flight, event));
+}
+
+static void on_manager_rung(struct sim *sim, struct sim_event *event)
+{
+    struct roce_flight *flight = CONTAINER_OF(event, struct roce_flight, event);
+    const struct roce *roce = flight->roce;
+    sim_event_init(&flight->event, on_manager_fetched);
+    sim_schedule(sim, &flight->event,
+                 roce_pcie_read(flight->connection->function->node, roce->config.wqe_bytes));
+}
+
+static void fill_datagram(struct roce_flight *flight, const struct nic_av *av,
+                          const uint8_t mad[CM_MAD_BYTES])
+{
+    const struct roce_packet packet = {
+        .opcode = ROCE_OPCODE(ROCE_SERVICE_UD, ROCE_SEND_ONLY),
+        .pkey = ROCE_DEFAULT_PKEY,
+        .destination_qpn = CM_QPN,
+        .psn = flight->connection->function->manager_psn++ & ROCE_24_BITS,
+        .deth = {.qkey = CM_QKEY, .source_qpn = CM_QPN},
+    };
+    address(flight, av, CM_QPN, CM_QPN);
+    flight->headers_bytes = (uint32_t)roce_encode_headers(&packet, flight->headers);
+    flight->data_bytes = CM_MAD_BYTES;
+    flight->pad_bytes = 0;
+    flight->answers = flight->inlined = flight->unreadable = false;
+    flight->gathered = true;
+    memcpy(flight->payload, mad, CM_MAD_BYTES);
+    open_frame(flight, av, SIM_NOT_ECT);
+}
+
+/* The engine has no QP 1, whose work requests are thus the manager's own. */
+void roce_manage(struct roce_function *function, const struct nic_av *av,
+                 const uint8_t mad[CM_MAD_BYTES])
+{
+    struct roce *roce = function->roce;
+    struct roce_flight *flight = sim_pool_take(&roce->flights);
+    if (flight == NULL) {
+        roce->counters.lost++;
+        return;
+    }
+    flight->roce = roce;
+    flight->connection = roce_connection_at(function, CM_QPN);
+    flight->birth = flight->connection->birth;
+    fill_datagram(flight, av, mad);
+    roce_wait(function->node, roce_room(flight));
+    sim_event_init(&flight->event, on_manager_rung);
+    sim_schedule(roce->sim, &flight->event, roce_pcie_ring(function->node, BELL_BYTES));
 }

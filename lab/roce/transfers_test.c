@@ -398,6 +398,77 @@ static void test_datagram_comes_with_its_addresses(void **state)
     pair_close(pair);
 }
 
+struct mail {
+    uint32_t count;
+    uint64_t at_ps;
+    struct gid source;
+    uint8_t mad[CM_MAD_BYTES];
+};
+
+static void on_datagram(struct roce_program *program, const struct gid *source,
+                        const uint8_t *payload, uint32_t bytes)
+{
+    struct mail *mail = program->context;
+    assert_int_equal(bytes, CM_MAD_BYTES);
+    mail->count++;
+    mail->at_ps = program->sim->now_ps;
+    mail->source = *source;
+    memcpy(mail->mad, payload, bytes);
+}
+
+/* It is posted, and its payload read, by the processor as any program's; its sender may use the
+ * bytes again at once. */
+static void test_datagram_of_the_manager_takes_the_sum(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_open(QP_UD, warm);
+    struct mail mail = {0};
+    uint8_t mad[CM_MAD_BYTES], sent[CM_MAD_BYTES];
+    memcpy(mad, pair->programs[0].memory, sizeof(mad));
+    memcpy(sent, mad, sizeof(sent));
+    pair->programs[1].on_datagram = on_datagram;
+    pair->programs[1].context = &mail;
+    const struct nic_av av = roce_program_av(&pair->programs[0], &pair->programs[1]);
+    roce_manage(pair->programs[0].function, &av, mad);
+    memset(mad, 0, sizeof(mad));
+    while (mail.count == 0) {
+        assert_true(sim_step(&pair->sim));
+    }
+    /* It is written with its GRH, by two TLPs. */
+    const uint64_t bytes = CM_MAD_BYTES;
+    assert_int_equal(mail.at_ps, one_way_ps(pair, 12 + 8, bytes) - written_ps(pair, bytes) +
+                                     written_ps(pair, 24 + 40 + bytes) + completed_ps(pair));
+    assert_memory_equal(mail.mad, sent, sizeof(sent));
+    assert_true(gid_equal(&mail.source, &av.source));
+    pair_close(pair);
+}
+
+/* A process ends: what its manager has said and is not on the line is dropped, and so is what comes
+ * for it. */
+static void test_datagrams_of_the_manager_end_with_it(void **state)
+{
+    (void)state;
+    for (uint32_t gone = 0; gone < 2; gone++) {
+        struct pair *pair = pair_open(QP_UD, warm);
+        struct mail mail = {0};
+        const uint8_t mad[CM_MAD_BYTES] = {0};
+        pair->programs[1].on_datagram = on_datagram;
+        pair->programs[1].context = &mail;
+        const struct nic_av av = roce_program_av(&pair->programs[0], &pair->programs[1]);
+        roce_manage(pair->programs[0].function, &av, mad);
+        roce_program_close(&pair->programs[gone]);
+        while (sim_step(&pair->sim)) {
+        }
+        const struct roce_counters counters = roce_counters_of(pair->roce);
+        assert_int_equal(mail.count, 0);
+        assert_int_equal(counters.forgotten, gone == 0);
+        assert_int_equal(counters.nobody, gone == 1);
+        roce_program_close(&pair->programs[1 - gone]);
+        roce_close(pair->roce);
+        free(pair);
+    }
+}
+
 /* The engine has the second request when the first one leaves, long before its doorbell comes. */
 /* A doorbell that has its request in it does not overtake one whose requests are being read. */
 static void test_requests_come_in_their_order(void **state)
@@ -711,6 +782,8 @@ int main(void)
         cmocka_unit_test(test_missed_contexts_cost_a_read),
         cmocka_unit_test(test_atomic_adds_at_one_time),
         cmocka_unit_test(test_datagram_comes_with_its_addresses),
+        cmocka_unit_test(test_datagram_of_the_manager_takes_the_sum),
+        cmocka_unit_test(test_datagrams_of_the_manager_end_with_it),
         cmocka_unit_test(test_requests_come_in_their_order),
         cmocka_unit_test(test_a_process_that_ended_takes_no_room),
         cmocka_unit_test(test_a_request_waits_for_its_doorbell),
