@@ -88,6 +88,7 @@ ENTER(enter_exit)
     if (all && box->options.memory) {
         memory_digest(box, process);
     }
+    process->is_ending |= thread->call.number == SYS_exit_group;
     turn_called(box, thread, 0);
     return CALL_LEAVES;
 }

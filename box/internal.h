@@ -41,6 +41,7 @@ struct process {
     uint64_t loader[2];      /* and that of the loader; zeroes: it has none */
     bool is_running_program; /* It became a program: virtual time counts. */
     bool is_stopped;         /* SIGSTOP */
+    bool is_ending;          /* All its threads end, because one has called exit_group. */
 };
 
 enum thread_state {

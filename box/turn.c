@@ -387,7 +387,7 @@ static enum turn_next on_signal(struct box *box, struct thread *thread, int sign
 static enum turn_next on_end(struct box *box, struct thread *thread, int status)
 {
     struct process *process = thread->process;
-    const bool all = WIFSIGNALED(status) || thread->id == process->pid;
+    const bool all = WIFSIGNALED(status) || thread->id == process->pid || process->is_ending;
     thread_ended(box, thread, status);
     if (all && process->threads > 0) {
         process_await_end(box, process);
