@@ -15,7 +15,8 @@
 #include <stdint.h>
 
 /* The number of the call: far above those that Linux gives out. Its arguments are one of the
- * following, the number of the NIC, and what it says beside them. */
+ * following, the number of the NIC (BOX_ASK_OPEN, BOX_ASK_PLACE: 0), and what it says beside
+ * them. */
 #define BOX_ASK 0x4e43
 
 enum box_ask {
@@ -39,6 +40,7 @@ enum box_ask {
     BOX_ASK_OFFER,   /* Peers find the claim of this number from now on. */
     BOX_ASK_RELEASE, /* Others may claim what it claimed. */
     BOX_ASK_FIND,    /* The number of the NIC that serves a struct box_port, or -ENOENT. */
+    BOX_ASK_PLACE,   /* The process, and those it starts, are on this node from now on. */
     BOX_ASK_TURN,    /* box_page.due_ns has come, or its verbs_left are 0: others go first. */
 };
 

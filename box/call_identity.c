@@ -13,9 +13,11 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "box/calls.h"
+#include "box/files.h"
 
 enum {
     RANDOM_MAX = 65536, /* bytes of a call that are drawn */
@@ -30,6 +32,21 @@ ENTER(enter_getrandom)
     entropy_fill(box, drawn, bytes);
     turn_answer(thread,
                 tracee_write(thread->id, argument[0], drawn, bytes) ? (int64_t)bytes : -EFAULT);
+    return CALL_ANSWERED;
+}
+
+/* A node has a name of its own. */
+LEAVE(leave_uname)
+{
+    struct utsname name;
+    const uint64_t to = thread->call.argument[0];
+    (void)box;
+    if (*result == 0 && thread->process->node >= 0 &&
+        tracee_read(thread->id, to, &name, sizeof(name))) {
+        memset(name.nodename, 0, sizeof(name.nodename));
+        snprintf(name.nodename, sizeof(name.nodename), NODE_NAME, (unsigned)thread->process->node);
+        tracee_write(thread->id, to, &name, sizeof(name));
+    }
     return CALL_ANSWERED;
 }
 
@@ -222,8 +239,10 @@ static enum call_next open_path(struct box *box, struct thread *thread, int argu
     int of;
     registers at;
     if (!tracee_read_text(thread->id, thread->call.argument[argument], path, sizeof(path)) ||
-        !make_absolute(thread, folder, path, sizeof(path)) || !is_own_file(path, &of, &file) ||
-        !own_file_write(box, of == 0 ? thread->process->pid : of, file) ||
+        !make_absolute(thread, folder, path, sizeof(path)) ||
+        !(node_file_write(box, thread->process->node, path) ||
+          (is_own_file(path, &of, &file) &&
+           own_file_write(box, of == 0 ? thread->process->pid : of, file))) ||
         !tracee_registers(thread->id, &at)) {
         return CALL_KERNEL;
     }

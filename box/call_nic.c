@@ -158,6 +158,7 @@ static enum call_next serve(struct box *box, struct thread *thread, struct seat 
         return answer(thread, machine_offer(seat, about) ? 0 : -EINVAL);
     case BOX_ASK_RELEASE: return answer(thread, machine_release(seat, about) ? 0 : -EINVAL);
     case BOX_ASK_OPEN:
+    case BOX_ASK_PLACE:
     case BOX_ASK_TURN: break;
     }
     return answer(thread, -EINVAL);
@@ -176,6 +177,11 @@ ENTER(enter_ask)
     if (thread->call.argument[0] == BOX_ASK_OPEN) {
         note_deed(box, thread);
         return answer(thread, machine_make(box, thread->process));
+    }
+    if (thread->call.argument[0] == BOX_ASK_PLACE) {
+        note_deed(box, thread);
+        return answer(
+            thread, machine_start_on(box, thread->process, thread->call.argument[2]) ? 0 : -ENODEV);
     }
     struct seat *seat = machine_seat(box, thread->process, thread->call.argument[1]);
     return seat == NULL ? answer(thread, -EBADF) : serve(box, thread, seat);

@@ -98,6 +98,7 @@ const struct call_row call_rows[] = {
     {SYS_msgrcv, "msgrcv", 5, COPY_NS, 0, enter_message, leave_message},
     /* this machine, this moment */
     {SYS_getrandom, "getrandom", 3, COST_NS, CALL_IS_QUIET, enter_getrandom, NULL},
+    {SYS_uname, "uname", 1, COST_NS, CALL_IS_QUIET, enter_kernel, leave_uname},
     {SYS_stat, "stat", 2, COST_NS, CALL_IS_QUIET, enter_kernel, leave_stat},
     {SYS_lstat, "lstat", 2, COST_NS, CALL_IS_QUIET, enter_kernel, leave_stat},
     {SYS_fstat, "fstat", 2, COST_NS, CALL_IS_QUIET, enter_kernel, leave_stat},

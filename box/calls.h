@@ -120,6 +120,7 @@ ENTER(enter_ask);
 
 /* call_identity.c: what tells of this machine and this moment */
 ENTER(enter_getrandom);
+LEAVE(leave_uname);
 LEAVE(leave_stat);
 LEAVE(leave_statx);
 LEAVE(leave_statfs);

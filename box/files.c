@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/box_address.h"
 #include "box/internal.h"
 
 #define MEMORY                                                                                     \
@@ -172,6 +174,14 @@ static void write_own(struct box *box, const char *name, FILE *from, FILE *to)
     }
 }
 
+/* The file that stands in for what is opened just now; its path is in the page. */
+static FILE *begin(struct box *box)
+{
+    snprintf(box->page->path, sizeof(box->page->path), FILES_FOLDER "own");
+    unlink(box->page->path);
+    return fopen(box->page->path, "we");
+}
+
 bool own_file_write(struct box *box, pid_t process, const char *file)
 {
     char real[160];
@@ -182,13 +192,49 @@ bool own_file_write(struct box *box, pid_t process, const char *file)
     if (from == NULL) {
         return false;
     }
-    snprintf(box->page->path, sizeof(box->page->path), FILES_FOLDER "own");
-    unlink(box->page->path);
-    FILE *to = fopen(box->page->path, "we");
+    FILE *to = begin(box);
     if (to != NULL) {
         write_own(box, name, from, to);
         fclose(to);
     }
     fclose(from);
     return to != NULL;
+}
+
+/* -- Nodes --------------------------------------------------------------------------------------*/
+
+bool node_file_write(struct box *box, int node, const char *path)
+{
+    const bool is_name = strcmp(path, "/proc/sys/kernel/hostname") == 0;
+    if (node < 0 || (!is_name && strcmp(path, "/proc/sys/kernel/random/boot_id") != 0)) {
+        return false;
+    }
+    FILE *to = begin(box);
+    if (to == NULL) {
+        return false;
+    }
+    if (is_name) {
+        fprintf(to, NODE_NAME "\n", (unsigned)node);
+    } else {
+        fprintf(to, "5eed5eed-5eed-4eed-8eed-%012x\n", (unsigned)node + 1);
+    }
+    return fclose(to) == 0;
+}
+
+bool node_files_make(uint32_t nodes)
+{
+    uint8_t address[16];
+    FILE *to = fopen(FILES_FOLDER "hosts", "we");
+    if (to == NULL) {
+        return false;
+    }
+    fprintf(to, "127.0.0.1 localhost " HEAD_NAME "\n::1 localhost\n");
+    for (uint32_t i = 0; i < nodes; i++) {
+        box_address(i, 0, address);
+        fprintf(to, "%u.%u.%u.%u " NODE_NAME "\n", address[12], address[13], address[14],
+                address[15], (unsigned)i);
+    }
+    return fclose(to) == 0 && sethostname(HEAD_NAME, strlen(HEAD_NAME)) == 0 &&
+           (access("/etc/hosts", F_OK) != 0 ||
+            mount(FILES_FOLDER "hosts", "/etc/hosts", NULL, MS_BIND, NULL) == 0);
 }

@@ -42,6 +42,7 @@ struct process {
     bool is_running_program; /* It became a program: virtual time counts. */
     bool is_stopped;         /* SIGSTOP */
     bool is_ending;          /* All its threads end, because one has called exit_group. */
+    int node;                /* the machine's on which it was started; -1: on none */
 };
 
 enum thread_state {
@@ -345,6 +346,8 @@ void netlink_clear(struct thread *thread, int64_t bytes);
 /* files.c: a process' own `file` of /proc that does not tell of this machine; its path is in the
  * page. False: there is no such file. */
 bool own_file_write(struct box *box, pid_t process, const char *file);
+/* Likewise the file of this path, if it is another one on each node (-1: none). */
+bool node_file_write(struct box *box, int node, const char *path);
 
 /* memory.c */
 void memory_digest(struct box *box, struct process *process);

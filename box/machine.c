@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/box_address.h"
+#include "box/files.h"
 #include "box/machine_internal.h"
 #include "nic/inventory.h"
 
@@ -62,6 +64,25 @@ static bool open_capture(const struct box *box, struct machine *machine)
     return machine->capture != NULL;
 }
 
+/* Their names, too. */
+static bool open_nodes(const struct box *box, struct machine *machine)
+{
+    struct box_result *result = box->result;
+    const uint32_t nodes = roce_nodes(machine->roce);
+    if (nodes > BOX_NODES_MAX) {
+        snprintf(result->error, sizeof(result->error), "%u nodes are more than have addresses",
+                 (unsigned)nodes);
+        return false;
+    }
+    if (!node_files_make(nodes)) {
+        snprintf(result->error, sizeof(result->error), "the names of nodes: %s", strerror(errno));
+        return false;
+    }
+    machine->node = calloc(nodes, sizeof(machine->node[0]));
+    CHECK(machine->node != NULL);
+    return true;
+}
+
 bool machine_open(struct box *box)
 {
     struct box_result *result = box->result;
@@ -81,7 +102,7 @@ bool machine_open(struct box *box)
         free(machine);
         return false;
     }
-    if (!open_capture(box, machine)) {
+    if (!open_capture(box, machine) || !open_nodes(box, machine)) {
         roce_close(machine->roce);
         free(machine);
         return false;
@@ -102,6 +123,7 @@ void machine_close(struct box *box)
     }
     box->page->digest = page_mixed(box->page->digest, machine->sim.digest);
     roce_close(machine->roce);
+    free(machine->node);
     if (machine->capture != NULL &&
         !sim_capture_close(machine->capture, box->result->error, sizeof(box->result->error))) {
         box->result->end = BOX_FAILED;
@@ -141,12 +163,36 @@ static struct box_arena *make_arena(uint32_t number)
     return arena;
 }
 
-/* Each NIC is a node of its own, as long as there are nodes. */
+/* A process that was started on no node gets a free one, as long as there are such. */
+static uint32_t node_for(const struct machine *machine, const struct seat *seat)
+{
+    const uint32_t nodes = roce_nodes(machine->roce);
+    if (seat->process->node >= 0) {
+        return (uint32_t)seat->process->node;
+    }
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (machine->node[i].seats == 0 && !machine->node[i].is_named) {
+            return i;
+        }
+    }
+    return seat->number % nodes;
+}
+
 static void place(struct box *box, const struct seat *seat)
 {
-    const uint32_t nodes = roce_nodes(box->machine->roce);
-    box->page->place[seat->number] = (struct box_place){
-        .node = (uint16_t)(seat->number % nodes), .function = (uint16_t)(seat->number / nodes)};
+    const uint32_t node = node_for(box->machine, seat);
+    box->page->place[seat->number] =
+        (struct box_place){.node = (uint16_t)node, .function = box->machine->node[node].seats++};
+}
+
+bool machine_start_on(const struct box *box, struct process *process, uint64_t node)
+{
+    const bool is_there = node < roce_nodes(box->machine->roce);
+    if (is_there) {
+        process->node = (int)node;
+        box->machine->node[node].is_named = true;
+    }
+    return is_there;
 }
 
 int64_t machine_make(struct box *box, struct process *process)

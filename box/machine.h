@@ -29,6 +29,9 @@ void machine_reach(struct box *box, uint64_t at_ns);
 /* The thread's clock is not before the machine's. */
 void machine_catch_up(struct box *box);
 
+/* The process is on this node from now on, and so is what it starts. False: there is none such. */
+bool machine_start_on(const struct box *box, struct process *process, uint64_t node);
+
 /* A new NIC for the process, and its arena: its number, or an errno below 0. */
 int64_t machine_make(struct box *box, struct process *process);
 /* The NIC of this number, which is the process's; NULL: it is none. */

@@ -29,6 +29,11 @@ struct seat {
     bool has_met[BOX_ARENAS_MAX]; /* NICs that it had datagrams to or from */
 };
 
+struct node {
+    bool is_named;  /* A process was started there. */
+    uint16_t seats; /* that ever were there */
+};
+
 struct machine {
     struct sim sim;
     struct roce *roce;
@@ -36,6 +41,7 @@ struct machine {
     struct seat seat[BOX_ARENAS_MAX];
     uint32_t seats; /* that ever were */
     struct ports ports;
+    struct node *node; /* by number */
 };
 
 /* manager.c: as struct roce_host has it; `context` is a seat. */

@@ -142,9 +142,16 @@ uint64_t machine_alarm(struct seat *seat)
 
 /* -- Ports --------------------------------------------------------------------------------------*/
 
+/* Processes that were started on no node have ports together, although each has a node. */
+static uint32_t host_of(const struct seat *seat)
+{
+    return (uint32_t)(seat->process->node + 1);
+}
+
 int64_t machine_claim(struct seat *seat, struct box_port *port)
 {
-    const struct ports_place at = {.node = seat->box->page->place[seat->number].node};
+    const struct ports_place at = {.host = host_of(seat),
+                                   .node = seat->box->page->place[seat->number].node};
     return ports_claim(&seat->box->machine->ports, seat->number, &at, port);
 }
 
@@ -160,5 +167,5 @@ bool machine_release(struct seat *seat, uint64_t claim)
 
 int64_t machine_find(const struct seat *seat, const struct box_port *port)
 {
-    return ports_find(&seat->box->machine->ports, 0, port);
+    return ports_find(&seat->box->machine->ports, host_of(seat), port);
 }

@@ -16,6 +16,7 @@ struct process *process_new(pid_t pid, pid_t parent)
     CHECK(process != NULL);
     process->pid = pid;
     process->parent = parent;
+    process->node = -1;
     process->descriptor = (int)syscall(SYS_pidfd_open, pid, 0);
     return process;
 }
@@ -25,6 +26,7 @@ void process_inherit(struct process *child, const struct process *parent)
     const size_t bytes = (size_t)parent->clock_codes * sizeof(*parent->clock_code);
     child->is_running_program = parent->is_running_program;
     child->restarts = parent->restarts;
+    child->node = parent->node;
     memcpy(child->program, parent->program, sizeof(child->program));
     memcpy(child->loader, parent->loader, sizeof(child->loader));
     child->clock_code = malloc(bytes + 1);

@@ -56,6 +56,7 @@ static const struct {
     {"run", command_run, "run a program on nonic"},
     {"repeat", command_repeat, "run programs in virtual time: the same run every time, by a seed"},
     {"replay", command_repeat, "make a recorded run of 'repeat' again"},
+    {"at", command_at, "run a command on a node of the machine of 'repeat', as ssh does"},
     {"info", command_info, "show the device and limits a program will see, and why"},
     {"stat", command_stat, "show the counters of running programs"},
     {"top", command_top, "what moves between running programs, as htop shows processes"},

@@ -16,6 +16,7 @@ int command_run(int argc, char **argv);
 extern uint64_t run_seed;
 /* The folder of the library beside that of live NICs, with a slash; empty: that one. */
 extern const char *run_world;
+int command_at(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_stat(int argc, char **argv);
 int command_bench(int argc, char **argv);

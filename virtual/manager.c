@@ -113,17 +113,18 @@ static bool is_loopback(const uint8_t ip[16])
     return inet_is_loopback_ipv4(ip) || memcmp(ip, ipv6, sizeof(ipv6)) == 0;
 }
 
-static bool is_of_a_node(const uint8_t ip[16])
+static bool is_of_a_node(const uint8_t ip[16], uint32_t *node)
 {
-    uint32_t node, function;
-    return box_address_read(ip, &node, &function);
+    uint32_t function;
+    return box_address_read(ip, node, &function);
 }
 
-/* Those of its node's other NICs are not its own. */
+/* All addresses of its node, of which each NIC has one. */
 static bool is_own(const struct live *live, const uint8_t ip[16])
 {
-    const struct gid own = world_gid(live->number);
-    return is_loopback(ip) || memcmp(ip, own.bytes, sizeof(own.bytes)) == 0;
+    uint32_t node;
+    return is_loopback(ip) ||
+           (is_of_a_node(ip, &node) && node == world_page()->place[live->number].node);
 }
 
 void live_cm_gid_for(const struct live *live, const uint8_t ip[16], uint8_t gid[16])
@@ -142,7 +143,8 @@ uint16_t live_cm_source_port(struct live *live)
 static int find_route(struct live *live, const struct rdma_id *id, struct rdma_route *route)
 {
     const uint8_t *to = id->destination.ip;
-    if (!inet_is_multicast(to) && !is_loopback(to) && !is_of_a_node(to)) {
+    uint32_t node;
+    if (!inet_is_multicast(to) && !is_loopback(to) && !is_of_a_node(to, &node)) {
         return ENETUNREACH;
     }
     live_cm_gid_for(live, to, route->source_gid);

@@ -14,6 +14,7 @@ _nonic_options() {
         --nic=roce,efa --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number \
         --capture=file --fault=fault --strict --check --odd --stats --help ;;
     replay) echo --gdb=word --help ;;
+    at) echo -x --help ;;
     info) echo --json --nic=roce,efa --wire=auto,udp,shm --device=interface --paths=number --help ;;
     stat) echo --json --all --connections --hang --watch=number --help ;;
     top) echo -d=number --delay=number --once --json --help ;;
@@ -55,8 +56,8 @@ _nonic_options() {
 
 _nonic_commands() {
     case "$1" in
-    '') echo run repeat replay info stat top report lab bench feroce hdl help --help --version ;;
-    help) echo run repeat replay info stat top report lab bench feroce hdl ;;
+    '') echo run repeat replay at info stat top report lab bench feroce hdl help --help --version ;;
+    help) echo run repeat replay at info stat top report lab bench feroce hdl ;;
     lab) echo list show run falsify report --help ;;
     bench) echo connections --help ;;
     feroce) echo board receive ctl --help ;;
