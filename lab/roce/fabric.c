@@ -149,6 +149,7 @@ bool roce_fabric_open(struct roce *roce, const struct sim_port_calls *calls, cha
         roce->nodes[i].roce = roce;
         roce->nodes[i].number = i;
         list_init(&roce->nodes[i].functions);
+        list_init(&roce->nodes[i].starved);
         list_init(&roce->nodes[i].contexts);
     }
     for (uint32_t vertex = 0; vertex < topology_vertices(topology); vertex++) {

@@ -56,6 +56,7 @@ struct roce_node {
     struct roce *roce;
     uint32_t number;
     struct list functions; /* The one whose turn is next comes first. */
+    struct list starved;   /* In roce.starved: it wanted a flight, and all were taken. */
     struct sim_port port;
     struct sim_wire in, out;            /* PCIe: to the NIC, from it. */
     struct sim_wire sending, receiving; /* The pipelines. */
@@ -119,6 +120,8 @@ struct roce {
     struct roce_function **functions;     /* By number. */
     uint32_t function_count;
     struct sim_pool flights, bells;
+    struct list starved;   /* Nodes, in the order in which they get flights that are free again, */
+    struct sim_event feed; /* when this comes. */
     struct roce_counters counters;
     struct sim_capture *capture; /* NULL: none. */
     struct sim_trace *trace;     /* Likewise. */
@@ -149,7 +152,11 @@ void roce_settle(struct roce_function *function, bool changed);
 uint64_t roce_context(struct roce_connection *connection);
 static inline void roce_end(struct roce_flight *flight)
 {
-    sim_pool_give(&flight->roce->flights, flight);
+    struct roce *roce = flight->roce;
+    sim_pool_give(&roce->flights, flight);
+    if (UNLIKELY(!list_empty(&roce->starved))) {
+        sim_reschedule(roce->sim, &roce->feed, roce->sim->now_ps);
+    }
 }
 /* All of a function's packets that wait for their work requests are dropped: it is gone. */
 void roce_drop_held(struct roce_function *function);

@@ -103,6 +103,18 @@ static void on_begin(struct sim_port *port, struct sim_frame *frame)
 
 static const struct sim_port_calls node_calls = {.on_frame = on_frame, .on_begin = on_begin};
 
+/* Flights are free again, for which nodes have waited. */
+static void on_feed(struct sim *sim, struct sim_event *event)
+{
+    struct roce *roce = CONTAINER_OF(event, struct roce, feed);
+    struct list *first;
+    (void)sim;
+    while (sim_pool_taken(&roce->flights) < roce->flights.count &&
+           (first = list_pop(&roce->starved)) != NULL) {
+        roce_serve(CONTAINER_OF(first, struct roce_node, starved));
+    }
+}
+
 /* -- The machine --------------------------------------------------------------------------------*/
 
 struct roce *roce_open(struct sim *sim, const struct roce_config *config, char *error,
@@ -112,6 +124,8 @@ struct roce *roce_open(struct sim *sim, const struct roce_config *config, char *
     CHECK(roce != NULL);
     roce->sim = sim;
     roce->config = *config;
+    list_init(&roce->starved);
+    sim_event_init(&roce->feed, on_feed);
     if (!roce_fabric_open(roce, &node_calls, error, error_bytes)) {
         free(roce);
         return NULL;
@@ -133,6 +147,7 @@ void roce_close(struct roce *roce)
         free(roce->functions[i]);
     }
     free(roce->functions);
+    sim_cancel(&roce->feed);
     roce_fabric_close(roce);
     sim_pool_close(&roce->flights);
     sim_pool_close(&roce->bells);

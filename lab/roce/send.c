@@ -364,11 +364,18 @@ static bool serve_function(struct roce_function *function)
     return true;
 }
 
-static bool has_room(const struct roce_node *node)
+/* A flight that ends may be another node's. */
+static bool has_room(struct roce_node *node)
 {
-    const struct sim_pool *flights = &node->roce->flights;
-    return node->waiting_bytes < node->roce->config.room_bytes &&
-           sim_pool_taken(flights) < flights->count;
+    struct roce *roce = node->roce;
+    if (node->waiting_bytes >= roce->config.room_bytes) {
+        return false;
+    }
+    const bool has_flights = sim_pool_taken(&roce->flights) < roce->flights.count;
+    if (!has_flights && list_empty(&node->starved)) {
+        list_append(&roce->starved, &node->starved);
+    }
+    return has_flights;
 }
 
 void roce_serve(struct roce_node *node)

@@ -597,6 +597,26 @@ static void test_queue_pairs_take_turns(void **state)
 }
 
 /* Two queue pairs take turns, and each puts the other's context out at both ends. */
+/* There is a single flight, which is another node's while both sides want it: they get it when that
+ * ends, the one after the other. */
+static void test_flights_that_are_free_again(void **state)
+{
+    (void)state;
+    struct pair *pair = pair_open(QP_RC, warm);
+    pair->roce->flights.count = 1;
+    struct roce_flight *taken = sim_pool_take(&pair->roce->flights);
+    write_number(pair, 0, 0, 3000, WORK_SIGNALED);
+    write_number(pair, 1, 1, 3000, WORK_SIGNALED);
+    while (sim_step(&pair->sim)) {
+    }
+    taken->roce = pair->roce;
+    roce_end(taken);
+    (void)await(pair, 0);
+    (void)await(pair, 1);
+    assert_in_range(pair->sim.now_ps, 1, 100000 * SIM_NS);
+    pair_close(pair);
+}
+
 static void test_the_oldest_context_goes(void **state)
 {
     (void)state;
@@ -789,6 +809,7 @@ int main(void)
         cmocka_unit_test(test_a_request_waits_for_its_doorbell),
         cmocka_unit_test(test_a_held_queue_pair_holds_no_other),
         cmocka_unit_test(test_queue_pairs_take_turns),
+        cmocka_unit_test(test_flights_that_are_free_again),
         cmocka_unit_test(test_the_oldest_context_goes),
         cmocka_unit_test(test_news_are_told_once),
         cmocka_unit_test(test_a_process_that_ended_gets_nothing),
