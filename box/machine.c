@@ -78,8 +78,8 @@ static bool open_nodes(const struct box *box, struct machine *machine)
         snprintf(result->error, sizeof(result->error), "the names of nodes: %s", strerror(errno));
         return false;
     }
-    machine->node = calloc(nodes, sizeof(machine->node[0]));
-    CHECK(machine->node != NULL);
+    machine->is_named = calloc(nodes, sizeof(machine->is_named[0]));
+    CHECK(machine->is_named != NULL);
     return true;
 }
 
@@ -123,7 +123,7 @@ void machine_close(struct box *box)
     }
     box->page->digest = page_mixed(box->page->digest, machine->sim.digest);
     roce_close(machine->roce);
-    free(machine->node);
+    free(machine->is_named);
     if (machine->capture != NULL &&
         !sim_capture_close(machine->capture, box->result->error, sizeof(box->result->error))) {
         box->result->end = BOX_FAILED;
@@ -163,26 +163,59 @@ static struct box_arena *make_arena(uint32_t number)
     return arena;
 }
 
-/* A process that was started on no node gets a free one, as long as there are such. */
-static uint32_t node_for(const struct machine *machine, const struct seat *seat)
+/* It is a NIC's, or was one's: peers know its address. */
+static bool is_used(const struct seat *seat)
 {
+    return seat->arena != NULL || seat->was_attached;
+}
+
+/* How many NICs the node has, or had. */
+static uint32_t seats_of(const struct machine *machine, const struct box_page *page, uint32_t node)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < machine->seats; i++) {
+        count += is_used(&machine->seat[i]) && page->place[i].node == node;
+    }
+    return count;
+}
+
+/* A process that was started on no node gets a free one, as long as there are such. */
+static uint32_t node_for(const struct box *box, const struct process *process, uint32_t number)
+{
+    const struct machine *machine = box->machine;
     const uint32_t nodes = roce_nodes(machine->roce);
-    if (seat->process->node >= 0) {
-        return (uint32_t)seat->process->node;
+    if (process->node >= 0) {
+        return (uint32_t)process->node;
     }
     for (uint32_t i = 0; i < nodes; i++) {
-        if (machine->node[i].seats == 0 && !machine->node[i].is_named) {
+        if (!machine->is_named[i] && seats_of(machine, box->page, i) == 0) {
             return i;
         }
     }
-    return seat->number % nodes;
+    return number % nodes;
 }
 
-static void place(struct box *box, const struct seat *seat)
+static bool is_at(const struct box *box, uint32_t node, uint32_t function)
 {
-    const uint32_t node = node_for(box->machine, seat);
-    box->page->place[seat->number] =
-        (struct box_place){.node = (uint16_t)node, .function = box->machine->node[node].seats++};
+    const struct machine *machine = box->machine;
+    for (uint32_t i = 0; i < machine->seats; i++) {
+        const struct box_place *place = &box->page->place[i];
+        if (is_used(&machine->seat[i]) && place->node == node && place->function == function) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct box_place place_for(const struct box *box, const struct process *process,
+                                  uint32_t number)
+{
+    const uint32_t node = node_for(box, process, number);
+    uint32_t function = 0;
+    while (is_at(box, node, function)) {
+        function++;
+    }
+    return (struct box_place){.node = (uint16_t)node, .function = (uint16_t)function};
 }
 
 bool machine_start_on(const struct box *box, struct process *process, uint64_t node)
@@ -190,7 +223,7 @@ bool machine_start_on(const struct box *box, struct process *process, uint64_t n
     const bool is_there = node < roce_nodes(box->machine->roce);
     if (is_there) {
         process->node = (int)node;
-        box->machine->node[node].is_named = true;
+        box->machine->is_named[node] = true;
     }
     return is_there;
 }
@@ -198,7 +231,10 @@ bool machine_start_on(const struct box *box, struct process *process, uint64_t n
 int64_t machine_make(struct box *box, struct process *process)
 {
     struct machine *machine = box->machine;
-    const uint32_t number = machine->seats;
+    uint32_t number = 0;
+    while (number < machine->seats && is_used(&machine->seat[number])) {
+        number++;
+    }
     if (number == BOX_ARENAS_MAX) {
         return -EMFILE;
     }
@@ -207,10 +243,10 @@ int64_t machine_make(struct box *box, struct process *process)
         return -(int64_t)errno;
     }
     entropy_fill(box, &arena->seed, sizeof(arena->seed));
+    box->page->place[number] = place_for(box, process, number);
     machine->seat[number] = (struct seat){
         .box = box, .process = process, .number = number, .arena = arena, .alarm_ns = NEVER};
-    machine->seats++;
-    place(box, &machine->seat[number]);
+    machine->seats += number == machine->seats;
     return number;
 }
 
@@ -290,6 +326,7 @@ int64_t machine_attach(struct box *box, struct seat *seat, uint64_t engine)
         return -EMFILE;
     }
     seat->engine = nic;
+    seat->was_attached = true;
     place->link = roce_number(seat->function) + 1;
     return 0;
 }

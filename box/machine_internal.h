@@ -20,6 +20,7 @@ struct seat {
     struct box_arena *arena;        /* NULL: it is closed. */
     struct roce_function *function; /* NULL: it is not attached. */
     struct nic *engine;
+    bool was_attached;
     uint64_t changes; /* of what the program can see */
     uint64_t alarm_ns;
     struct {
@@ -29,19 +30,14 @@ struct seat {
     bool has_met[BOX_ARENAS_MAX]; /* NICs that it had datagrams to or from */
 };
 
-struct node {
-    bool is_named;  /* A process was started there. */
-    uint16_t seats; /* that ever were there */
-};
-
 struct machine {
     struct sim sim;
     struct roce *roce;
     struct sim_capture *capture; /* NULL: nothing is captured. */
     struct seat seat[BOX_ARENAS_MAX];
-    uint32_t seats; /* that ever were */
+    uint32_t seats; /* that are in use, or were */
     struct ports ports;
-    struct node *node; /* by number */
+    bool *is_named; /* By number of a node: a process was started there. */
 };
 
 /* manager.c: as struct roce_host has it; `context` is a seat. */

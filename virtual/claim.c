@@ -99,15 +99,16 @@ struct live *live_claim_from_environment(char *error, size_t error_bytes)
                  "this library is for programs of 'nonic repeat --machine', which starts them");
         return NULL;
     }
-    const int64_t number = world_ask(BOX_ASK_OPEN, 0, NULL);
-    if (number < 0) {
-        snprintf(error, error_bytes, "the machine takes no more NICs: %s", strerror((int)-number));
-        errno = (int)-number;
-        return NULL;
-    }
     struct live *live = calloc(1, sizeof(*live));
     if (live == NULL) {
         snprintf(error, error_bytes, "no memory");
+        return NULL;
+    }
+    const int64_t number = world_ask(BOX_ASK_OPEN, 0, NULL);
+    if (number < 0) {
+        free(live);
+        snprintf(error, error_bytes, "the machine takes no more NICs: %s", strerror((int)-number));
+        errno = (int)-number;
         return NULL;
     }
     live->number = (uint32_t)number;
@@ -147,9 +148,11 @@ bool live_start(struct live *live, char *error, size_t error_bytes)
 
 /* -- The end ------------------------------------------------------------------------------------*/
 
+/* Also if it was not opened whole. */
 static void leave(struct live *live)
 {
-    if (live->nic != NULL && !live->is_inherited) {
+    if (!live->is_inherited && !live->has_left) {
+        live->has_left = true;
         page_forget_nic(getauxval(AT_SYSINFO_EHDR), getpid(), live->nic);
         world_charge(COST_LEAVE);
         (void)world_ask(BOX_ASK_CLOSE, live->number, NULL);

@@ -35,7 +35,7 @@ struct live {
     struct nic *nic;
     uint32_t number; /* among the NICs of the run */
     bool strict;
-    bool is_started, is_inherited;
+    bool is_started, is_inherited, has_left;
     void *copy; /* While the program forks: the arena as it is now, for the child; or NULL. */
     size_t copy_bytes;
     pthread_mutex_t mutex;
