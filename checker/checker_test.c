@@ -287,6 +287,24 @@ static void test_memory(void **state)
     complete(checker, COMPLETION_SUCCESS);
     expect_nothing(checker);
 
+    post(checker, WORK_SEND, WORK_SIGNALED, 0, KEY);
+    memory[5]++; /* It is posted anew, and nobody ever polls. */
+    post(checker, WORK_SEND, WORK_SIGNALED, 32, KEY);
+    expect(checker, CHECKER_SEND_CHANGED, 1);
+    memory[5]++; /* Not of the second one, but the first was told already. */
+    complete(checker, COMPLETION_SUCCESS);
+    complete(checker, COMPLETION_SUCCESS);
+    expect_nothing(checker);
+    post(checker, WORK_SEND, WORK_SIGNALED, 0, KEY);
+    memory[70]++;
+    post(checker, WORK_SEND, WORK_SIGNALED, 0, KEY);
+    post(checker, WORK_SEND, WORK_SIGNALED, 64, KEY);
+    expect_nothing(checker);
+    for (int i = 0; i < 3; i++) {
+        complete(checker, COMPLETION_SUCCESS);
+    }
+    expect_nothing(checker);
+
     post(checker, WORK_SEND, WORK_SIGNALED, 0, 1);
     expect(checker, CHECKER_BAD_KEY, 1);
     post(checker, WORK_SEND, WORK_SIGNALED, MEMORY - 63, KEY);

@@ -143,6 +143,7 @@ void checker_send(struct checker *checker, uint32_t qpn, const struct send_reque
     posted->handle = request->av;
     judge_keys(checker, qpn, qp->domain, posted, brings_data(posted));
     judge_order(checker, qp, posted);
+    judge_reuse(checker, qp, posted);
     sum_up(checker, posted);
     lend(checker, &qp->sends, qpn, posted, false);
     qp->sends.tail++;
