@@ -69,7 +69,22 @@ static bool counts_use(int field)
            (field >= 26 && field <= 30) || field == 36 || field == 37 || field >= 39;
 }
 
-static void write_stat(const char *text, FILE *to)
+/* Every thread is stopped while the box looks. A program is told whether it would run; NULL: it is
+ * none of a program's. */
+static const char *state_of(struct box *box, pid_t process, const char *file)
+{
+    int id = process;
+    sscanf(file, "task/%d/", &id);
+    const struct thread *thread = thread_find(box, id);
+    if (thread == NULL) {
+        return NULL;
+    }
+    return thread->process->is_stopped     ? "T (stopped)"
+           : thread->state == THREAD_WAITS ? "S (sleeping)"
+                                           : "R (running)";
+}
+
+static void write_stat(const char *text, const char *state, FILE *to)
 {
     const char *rest = strrchr(text, ')');
     if (rest == NULL) {
@@ -83,13 +98,17 @@ static void write_stat(const char *text, FILE *to)
         if (end == 0) {
             break;
         }
-        fprintf(to, counts_use(field) ? " 0" : " %.*s", end - begin, word + begin);
+        if (field == 3 && state != NULL) {
+            fprintf(to, " %c", state[0]);
+        } else {
+            fprintf(to, counts_use(field) ? " 0" : " %.*s", end - begin, word + begin);
+        }
         word += end;
     }
     fputc('\n', to);
 }
 
-static void write_status(const char *text, FILE *to)
+static void write_status(const char *text, const char *state, FILE *to)
 {
     for (const char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         const int bytes = (int)(end - line);
@@ -102,8 +121,8 @@ static void write_status(const char *text, FILE *to)
                     line[0] == 'V' || line[0] == 'R' ? "    4096 kB" : "1");
         } else if (strncmp(line, "SigQ:", 5) == 0) {
             fprintf(to, "SigQ:\t0/96000\n");
-        } else if (strncmp(line, "State:", 6) == 0) {
-            fprintf(to, "State:\tR (running)\n");
+        } else if (strncmp(line, "State:", 6) == 0 && state != NULL) {
+            fprintf(to, "State:\t%s\n", state);
         } else if (strncmp(line, "TracerPid:", 10) == 0) {
             fprintf(to, "TracerPid:\t0\n");
         } else {
@@ -153,9 +172,11 @@ static void write_lines(struct box *box, FILE *from, FILE *to,
 }
 
 /* The kernel's file without what counts use, and without numbers of this moment. */
-static void write_own(struct box *box, const char *name, FILE *from, FILE *to)
+static void write_own(struct box *box, pid_t process, const char *file, FILE *from, FILE *to)
 {
     static char text[16384];
+    const char *slash = strrchr(file, '/');
+    const char *name = slash == NULL ? file : slash + 1;
     if (strcmp(name, "maps") == 0) {
         write_lines(box, from, to, write_mapping);
         return;
@@ -166,9 +187,9 @@ static void write_own(struct box *box, const char *name, FILE *from, FILE *to)
     }
     text[fread(text, 1, sizeof(text) - 1, from)] = '\0';
     if (strcmp(name, "stat") == 0) {
-        write_stat(text, to);
+        write_stat(text, state_of(box, process, file), to);
     } else if (strcmp(name, "status") == 0) {
-        write_status(text, to);
+        write_status(text, state_of(box, process, file), to);
     } else if (strcmp(name, "statm") == 0) {
         fputs("4096 1024 512 16 0 1024 0\n", to);
     }
@@ -185,8 +206,6 @@ static FILE *begin(struct box *box)
 bool own_file_write(struct box *box, pid_t process, const char *file)
 {
     char real[160];
-    const char *slash = strrchr(file, '/');
-    const char *name = slash == NULL ? file : slash + 1;
     snprintf(real, sizeof(real), "/proc/%d/%s", process, file);
     FILE *from = fopen(real, "re");
     if (from == NULL) {
@@ -194,7 +213,7 @@ bool own_file_write(struct box *box, pid_t process, const char *file)
     }
     FILE *to = begin(box);
     if (to != NULL) {
-        write_own(box, name, from, to);
+        write_own(box, process, file, from, to);
         fclose(to);
     }
     fclose(from);
