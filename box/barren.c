@@ -60,11 +60,15 @@ static void set_cost(struct box *box, const struct thread *thread)
 void barren_begin(struct box *box, struct thread *thread)
 {
     thread->reads_before = box->page->clock_reads;
+    box->page->last_clock = thread->last_clock;
+    box->page->was_another = thread->was_another;
     set_cost(box, thread);
 }
 
 void barren_end(struct box *box, struct thread *thread)
 {
+    thread->last_clock = box->page->last_clock;
+    thread->was_another = box->page->was_another;
     thread->barren += box->page->clock_reads - thread->reads_before;
     thread->reads_before = box->page->clock_reads;
     if (thread->barren < BARREN_READS) {

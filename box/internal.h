@@ -147,10 +147,11 @@ struct thread {
     uint64_t vain_polls;     /* of its NIC, in a row */
     uint64_t polls_since_ns; /* when it began to find nothing */
     uint64_t calls;
-    uint64_t site_rip, site_rsp; /* of the last call at which it gave way or waited */
-    unsigned at_site;            /* how often in a row */
-    uint64_t barren;             /* clocks that it read in vain: barren.c */
-    uint64_t reads_before;       /* clocks that were read before its turn */
+    uint64_t site_rip, site_rsp;      /* of the last call at which it gave way or waited */
+    unsigned at_site;                 /* how often in a row */
+    uint64_t barren;                  /* clocks that it read in vain: barren.c */
+    uint64_t reads_before;            /* clocks that were read before its turn */
+    uint32_t last_clock, was_another; /* box_page's, while others have their turn */
     struct hold_stream holds[HOLD_KINDS];
     uint64_t verbs;        /* that it has ended, when it was last stopped; box_page.verbs_left */
     uint32_t verbs_given;  /* was this then */
