@@ -223,7 +223,8 @@ uint32_t qp_newest_payload(const struct qp *qp)
 
 struct qp_progress qp_progress_of(const struct qp *qp)
 {
-    struct qp_progress progress = {.posted = qp->sends.tail, .passed = qp->sends.next};
+    struct qp_progress progress = {
+        .posted = qp->sends.tail, .passed = qp->sends.next, .done = qp->sends.head};
     if (qp->type != QP_XRC_TARGET) {
         progress.completions = qp->send_cq->tail;
     }
@@ -231,6 +232,11 @@ struct qp_progress qp_progress_of(const struct qp *qp)
         progress.completions += qp->receive_cq->tail;
     }
     return progress;
+}
+
+uint32_t qp_request_bytes(const struct qp *qp, uint32_t position)
+{
+    return send_queue_at(&qp->sends, position)->bytes;
 }
 
 const void *qp_link(const struct qp *qp)

@@ -142,10 +142,13 @@ uint32_t qp_newest_payload(const struct qp *qp);
 struct qp_progress {
     uint32_t posted; /* Requests that were posted, */
     uint32_t passed; /* and those whose last packet was pulled; less again while it resends. */
+    uint32_t done;   /* Those that are complete. */
     /* Completions that anybody put into its completion queues; a poll may set the number back. */
     uint32_t completions;
 };
 struct qp_progress qp_progress_of(const struct qp *qp);
+/* The data of the request at this position, which was posted and is not complete. */
+uint32_t qp_request_bytes(const struct qp *qp, uint32_t position);
 /* The world's link to its peer; NULL: none, or one for each request. */
 const void *qp_link(const struct qp *qp);
 enum qp_type qp_type_of(const struct qp *qp);

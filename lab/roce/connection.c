@@ -18,18 +18,31 @@ void roce_drop(struct roce_flight *flight, uint64_t *counter)
 
 static void drop_held(struct roce_connection *connection)
 {
+    struct roce_function *function = connection->function;
     struct list *node;
     while ((node = list_pop(&connection->held)) != NULL) {
-        roce_drop(CONTAINER_OF(node, struct roce_flight, held),
-                  &connection->function->roce->counters.forgotten);
+        struct roce_flight *flight = CONTAINER_OF(node, struct roce_flight, held);
+        if (function->node->units != NULL) { /* It had no room yet. */
+            roce_wait(function->node, roce_room(flight));
+        }
+        roce_drop(flight, &function->roce->counters.forgotten);
     }
 }
 
-void roce_drop_held(struct roce_function *function)
+/* Nothing is under way for its queue pair any more, before the line. */
+static void connection_end(struct roce_connection *connection)
+{
+    drop_held(connection);
+    if (connection->function->node->units != NULL) {
+        roce_units_forget(connection);
+    }
+}
+
+void roce_end_connections(struct roce_function *function)
 {
     for (uint32_t i = 0; i <= function->mask; i++) {
         if (function->connections[i].birth != 0) {
-            drop_held(&function->connections[i]);
+            connection_end(&function->connections[i]);
         }
     }
 }
@@ -40,14 +53,14 @@ void roce_drop_held(struct roce_function *function)
 static void connection_start(struct roce_connection *connection)
 {
     struct roce_function *function = connection->function;
-    const uint32_t birth = connection->birth;
+    const uint32_t birth = connection->birth, slot = connection->slot;
     if (birth != 0) {
-        drop_held(connection);
+        connection_end(connection);
         list_remove(&connection->turn);
         function->node->context_count -= !list_empty(&connection->cached);
         list_remove(&connection->cached);
     }
-    *connection = (struct roce_connection){.function = function, .birth = birth + 1};
+    *connection = (struct roce_connection){.function = function, .birth = birth + 1, .slot = slot};
     list_init(&connection->held);
     list_init(&connection->turn);
     list_init(&connection->cached);
@@ -79,6 +92,22 @@ struct roce_connection *roce_connection_of(struct roce_function *function, struc
     return connection;
 }
 
+/* The time of a request that failed says nothing. */
+void roce_note_done(struct roce_connection *connection)
+{
+    struct roce_node_counters *counters = &connection->function->node->counters;
+    const struct qp *qp = connection->qp;
+    if (connection->followed_ps == 0 || qp == NULL ||
+        (int32_t)(qp_progress_of(qp).done - connection->followed) < 0) {
+        return;
+    }
+    if (qp_state_of(qp) == QP_RTS) {
+        counters->followed++;
+        counters->followed_ps += connection->function->roce->sim->now_ps - connection->followed_ps;
+    }
+    connection->followed_ps = 0;
+}
+
 bool roce_has_qp(const struct roce_connection *connection)
 {
     return nic_find_qp(connection->function->engine, connection->qpn) == connection->qp;
@@ -93,13 +122,16 @@ uint64_t roce_context(struct roce_connection *connection)
 {
     struct roce_node *node = connection->function->node;
     struct roce *roce = node->roce;
+    const bool is_cached = roce->config.contexts == 0 || !list_empty(&connection->cached);
+    node->counters.contexts_asked++;
+    node->counters.contexts_found += is_cached;
     if (roce->config.contexts == 0) {
         return roce->sim->now_ps;
     }
-    if (!list_empty(&connection->cached)) {
+    if (is_cached) {
         list_remove(&connection->cached);
     } else {
-        roce->counters.contexts_read++;
+        node->counters.contexts_read++;
         connection->context_ps = roce_pcie_read(node, roce->config.context_bytes);
         if (node->context_count == roce->config.contexts) {
             (void)list_pop(&node->contexts);

@@ -181,9 +181,19 @@ void roce_fabric_close(struct roce *roce)
 struct roce_counters roce_counters_of(const struct roce *roce)
 {
     struct roce_counters counters = roce->counters;
+    for (uint32_t i = 0; i < roce->topology.nodes; i++) {
+        counters.contexts_read += roce->nodes[i].counters.contexts_read;
+    }
     for (uint32_t i = 0; i < roce->topology.switches; i++) {
         const struct sim_switch_counters one = sim_ethernet_switch_total(&roce->switches[i]);
         sim_switch_counters_add(&counters.switches, &one);
     }
+    return counters;
+}
+
+struct roce_node_counters roce_node_counters_of(const struct roce *roce, uint32_t node)
+{
+    struct roce_node_counters counters = roce->nodes[node].counters;
+    roce_units_count(&roce->nodes[node], &counters);
     return counters;
 }

@@ -2,7 +2,8 @@
  *
  * internal - between the files of the RoCE machine. They call one another downwards: machine.c
  * (opening, functions, timers), receive.c, send.c, connection.c, fabric.c (switches and lines),
- * capture.c, pcie.c.
+ * capture.c, pcie.c. Beside them are the units of a NIC as csRNA's (units.c, units_memory.c), which
+ * call send.c and receive.c when a context has come.
  */
 #ifndef LAB_ROCE_INTERNAL_H
 #define LAB_ROCE_INTERNAL_H
@@ -29,8 +30,13 @@ struct roce_connection {
     /* When the newest of its packets was ready to be sent, by requests and answers; when the newest
      * answer was judged, and the newest move done: none overtakes the one before. */
     uint64_t ready_ps[2], judged_ps, moved_ps;
+    uint32_t moves;      /* That have begun, and of which the engine has not heard. */
     struct list cached;  /* In node.contexts; linked to itself: its context is not on the chip. */
     uint64_t context_ps; /* When its context is there. */
+    uint32_t slot;       /* The units' name of its place, + 1; 0: it has none. */
+    /* The request that is followed (roce_node_counters), since then; 0: none is. */
+    uint32_t followed;
+    uint64_t followed_ps;
 };
 
 struct roce_function {
@@ -64,6 +70,8 @@ struct roce_node {
     uint32_t track;                     /* The trace's: these. */
     struct list contexts;               /* On the chip, the least recently used one first. */
     uint32_t context_count;
+    struct roce_units *units;           /* NULL: it has none, or nobody was attached yet. */
+    struct roce_node_counters counters; /* But for what its units count of contexts. */
 };
 
 /* A packet on its way, with headers and payload. */
@@ -71,7 +79,7 @@ struct roce_flight {
     struct sim_frame frame;
     struct sim_event event; /* In a NIC: its next step. */
     struct roce *roce;
-    struct list held;
+    struct list held;                   /* In connection.held, or in a queue of the units'. */
     struct roce_connection *connection; /* At the function where it is. */
     uint32_t birth;                     /* That connection's. */
     uint32_t from, to;                  /* Functions. */
@@ -82,6 +90,7 @@ struct roce_flight {
     bool gathered;   /* Its payload is in `payload`, */
     bool unreadable; /* or was not there. */
     bool faulted;    /* The memory that it goes to was not there. */
+    bool paid;       /* The units count its payload among those that are being read. */
     uint8_t traffic_class, hop_limit;
     uint32_t flow_label;
     struct gid source, destination;
@@ -150,6 +159,8 @@ static inline void roce_enter(struct roce_function *function)
 void roce_settle(struct roce_function *function, bool changed);
 /* When the context of a connection is on the chip; its reading begins now if it is not. */
 uint64_t roce_context(struct roce_connection *connection);
+/* The engine was told something of the connection's queue pair: requests may be complete. */
+void roce_note_done(struct roce_connection *connection);
 static inline void roce_end(struct roce_flight *flight)
 {
     struct roce *roce = flight->roce;
@@ -158,8 +169,8 @@ static inline void roce_end(struct roce_flight *flight)
         sim_reschedule(roce->sim, &roce->feed, roce->sim->now_ps);
     }
 }
-/* All of a function's packets that wait for their work requests are dropped: it is gone. */
-void roce_drop_held(struct roce_function *function);
+/* The function is gone: what waits for work requests is dropped. */
+void roce_end_connections(struct roce_function *function);
 /* The packet, which was to leave, does not. */
 void roce_drop(struct roce_flight *flight, uint64_t *counter);
 
@@ -185,8 +196,31 @@ void roce_wait(struct roce_node *node, int64_t bytes);
 
 /* Pulls packets while there is room. */
 void roce_serve(struct roce_node *node);
+/* All work requests up to this one are here. */
+void roce_fetched(struct roce_connection *connection, uint32_t position);
+/* The packet has passed what is before its payload, which is read now. */
+void roce_read_payload(struct roce_flight *flight);
 /* A packet has come, from the line or from the node itself. */
 void roce_arrive(struct roce_node *node, struct roce_flight *flight);
+/* It has passed what is before its judgement. */
+void roce_judge(struct roce_flight *flight);
+
+/* -- units.c: a NIC as csRNA's ------------------------------------------------------------------*/
+
+void roce_units_open(struct roce_node *node);
+void roce_units_close(struct roce_node *node);
+/* The doorbell for `count` work requests has come: roce_fetched when each has its context. */
+void roce_units_ring(struct roce_connection *connection, uint32_t count);
+/* A request that may be sent waits for the slowest unit: roce_read_payload. */
+void roce_units_send(struct roce_flight *flight);
+/* A payload that is being read, or is not any more. */
+void roce_units_reading(struct roce_flight *flight, bool reads);
+/* A packet has come: roce_judge. */
+void roce_units_receive(struct roce_flight *flight);
+/* The place gets another queue pair, or none. */
+void roce_units_forget(struct roce_connection *connection);
+/* Adds what they have counted of contexts; of a node that may have none. */
+void roce_units_count(const struct roce_node *node, struct roce_node_counters *counters);
 
 /* capture.c: the packet leaves. */
 void roce_capture_flight(const struct roce_flight *flight);

@@ -44,6 +44,9 @@ struct roce_function *roce_attach(struct roce *roce, uint32_t node, struct nic *
     function->mask = (uint32_t)power_of_two(qps > srd ? qps : srd) - 1;
     function->connections = calloc(function->mask + 1, sizeof(function->connections[0]));
     CHECK(function->connections != NULL);
+    if (roce->config.units.cycle_ps != 0 && function->node->units == NULL) {
+        roce_units_open(function->node);
+    }
     list_init(&function->turns);
     list_append(&function->node->functions, &function->neighbours);
     sim_event_init(&function->timer, on_timer);
@@ -64,7 +67,7 @@ void roce_detach(struct roce_function *function)
 {
     CHECK(!function->gone);
     leave(function);
-    roce_drop_held(function);
+    roce_end_connections(function);
     roce_serve(function->node);
 }
 
@@ -148,6 +151,9 @@ void roce_close(struct roce *roce)
     }
     free(roce->functions);
     sim_cancel(&roce->feed);
+    for (uint32_t i = 0; i < roce->topology.nodes; i++) {
+        roce_units_close(&roce->nodes[i]);
+    }
     roce_fabric_close(roce);
     sim_pool_close(&roce->flights);
     sim_pool_close(&roce->bells);

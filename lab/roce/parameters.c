@@ -173,6 +173,7 @@ static struct roce_pcie pcie_of(const struct roce_settings *settings)
         .byte_fs = byte_fs(settings, "pcie"),
         .payload_bytes = whole(settings, "tlp"),
         .request_bytes = whole(settings, "tlp_asks"),
+        .write_header_bytes = whole(settings, "tlp_request"),
         .request_header_bytes = whole(settings, "tlp_request"),
         .completion_header_bytes = whole(settings, "tlp_completion"),
         .read_ps = ns(settings, "read"),

@@ -26,7 +26,7 @@ static uint64_t with_completions(const struct roce_node *node, uint32_t bytes)
 static uint64_t with_writes(const struct roce_node *node, uint32_t bytes)
 {
     const struct roce_pcie *pcie = &node->roce->config.pcie;
-    return bytes + tlps(bytes, pcie->payload_bytes) * pcie->request_header_bytes;
+    return bytes + tlps(bytes, pcie->payload_bytes) * pcie->write_header_bytes;
 }
 
 static uint64_t move(struct roce_node *node, struct sim_wire *bus, uint64_t bytes)

@@ -62,6 +62,7 @@ static void tell_moved(struct roce_flight *flight, enum nic_move_result result)
     const bool changes = move->kind != NIC_MOVE_NOTHING || move->completes;
     roce_enter(function);
     nic_on_moved(function->engine, move, result, sim_instant(function->roce->sim));
+    roce_note_done(flight->connection);
     settle(flight, completions_of(move->qp) - before, changes);
 }
 
@@ -82,6 +83,7 @@ static void on_completed(struct sim *sim, struct sim_event *event)
         drop_forgotten(flight);
         return;
     }
+    flight->connection->moves--;
     tell_moved(flight, flight->faulted ? NIC_MOVE_FAULTED : NIC_MOVED);
 }
 
@@ -170,6 +172,38 @@ static uint32_t moved_bytes(const struct nic_move *move)
     return bytes;
 }
 
+/* A write of a peer that nothing is told of but the peer: posted, as PCIe has it, it cannot fail.
+ * Behind a move of its queue pair of which the engine has not heard it waits as all do. */
+static bool is_posted(const struct roce_flight *flight)
+{
+    const struct nic_move *move = &flight->move;
+    return flight->roce->config.posts_writes && move->kind == NIC_MOVE_SCATTER &&
+           move->purpose == NIC_FOR_PEER && !move->completes && flight->connection->moves == 0;
+}
+
+/* Its region is still there (roce_reached_ps), but its queue pair need not be. */
+static void on_posted(struct sim *sim, struct sim_event *event)
+{
+    struct roce_flight *flight = CONTAINER_OF(event, struct roce_flight, event);
+    const struct roce_function *function = flight->connection->function;
+    (void)sim;
+    if (!function->gone) {
+        flight->roce->counters.unwritable += !scatter(flight, &function->host);
+        function->host.on_change(function->host.context);
+    }
+    roce_end(flight);
+}
+
+/* The engine hears of the write now, and so its acknowledgement leaves. */
+static void post_write(struct roce_flight *flight)
+{
+    struct roce_function *function = flight->connection->function;
+    struct nic_move move = flight->move;
+    roce_enter(function);
+    nic_on_moved(function->engine, &move, NIC_MOVED, sim_instant(function->roce->sim));
+    roce_settle(function, false);
+}
+
 /* Writes to memory. A flush is a read of nothing, which comes behind the writes before it. */
 static void begin_move(struct roce_flight *flight)
 {
@@ -186,7 +220,17 @@ static void begin_move(struct roce_flight *flight)
     }
     flight->faulted = false;
     uint64_t *reached_ps = &flight->connection->function->reached_ps;
+    if (node->roce->config.posts_writes && flight->move.kind != NIC_MOVE_NOTHING) {
+        at_ps = sim_later(at_ps, *reached_ps); /* Behind what was posted. */
+    }
     *reached_ps = sim_later(*reached_ps, at_ps);
+    if (is_posted(flight)) {
+        post_write(flight);
+        sim_event_init(&flight->event, on_posted);
+        sim_schedule(sim, &flight->event, at_ps);
+        return;
+    }
+    flight->connection->moves++;
     sim_event_init(&flight->event, on_reached);
     if (at_ps == sim->now_ps) {
         on_reached(sim, &flight->event);
@@ -250,6 +294,7 @@ static void on_judged(struct sim *sim, struct sim_event *event)
     const enum nic_arrived verdict =
         nic_on_packet(function->engine, &frame, sim_instant(sim), &flight->move);
     sim_note(sim, (uint64_t)verdict << 32 | qpn_of(flight));
+    roce_note_done(connection);
     if (verdict == NIC_MOVES) {
         roce_settle(function, false);
         begin_move(flight);
@@ -265,9 +310,9 @@ static void on_judged(struct sim *sim, struct sim_event *event)
 }
 
 /* The packet has passed the pipeline. Answers of a queue pair are judged in their order. */
-static void on_received(struct sim *sim, struct sim_event *event)
+void roce_judge(struct roce_flight *flight)
 {
-    struct roce_flight *flight = CONTAINER_OF(event, struct roce_flight, event);
+    struct sim *sim = flight->roce->sim;
     struct roce_connection *connection = flight->connection;
     uint64_t at_ps = sim->now_ps;
     sim_event_init(&flight->event, on_judged);
@@ -284,6 +329,12 @@ static void on_received(struct sim *sim, struct sim_event *event)
     }
 }
 
+static void on_received(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    roce_judge(CONTAINER_OF(event, struct roce_flight, event));
+}
+
 void roce_arrive(struct roce_node *node, struct roce_flight *flight)
 {
     struct roce *roce = node->roce;
@@ -296,6 +347,10 @@ void roce_arrive(struct roce_node *node, struct roce_flight *flight)
     }
     flight->connection = roce_connection_at(function, qpn_of(flight));
     flight->birth = flight->connection->birth;
+    if (node->units != NULL) {
+        roce_units_receive(flight);
+        return;
+    }
     const struct sim_span in = sim_wire_send(&node->receiving, sim->now_ps, roce->config.packet_ps);
     const uint64_t passed_ps = in.head_ps + roce->config.receive_ps;
     sim_event_init(&flight->event, on_received);

@@ -33,6 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hardware/csrna/qpc_cache.h"
 #include "nic/nic.h"
 #include "sim/capture.h"
 #include "sim/kernel.h"
@@ -53,11 +54,30 @@ struct roce_pcie {
     uint64_t byte_fs;
     uint32_t payload_bytes; /* MPS: the most data of a TLP. */
     uint32_t request_bytes; /* MRRS: the most that a TLP asks for. */
-    /* Bytes that each TLP takes beside its data: a write or a read request; a completion. */
-    uint32_t request_header_bytes, completion_header_bytes;
+    /* Bytes that each TLP takes beside its data: a write; a read request; a completion. */
+    uint32_t write_header_bytes, request_header_bytes, completion_header_bytes;
     uint64_t read_ps;     /* From a read's begin to its first byte at the NIC. */
     uint64_t write_ps;    /* From a write's last byte on the bus until it is visible. */
     uint64_t doorbell_ps; /* Likewise, of the processor's write to the NIC. */
+};
+
+/* A NIC whose units ask for contexts as csRNA's do, with its units of hardware/csrna: a scheduler
+ * of queue pairs, a management of contexts, three units that ask (docs/decisions/0071). */
+struct roce_units_config {
+    uint64_t cycle_ps;    /* The NIC's clock; 0: this NIC has no such units. */
+    bool blocks;          /* A missing context blocks all others (FCFS). */
+    bool hides, prefetch; /* Work requests are read without the context; and it beside them. */
+    bool on_board;        /* Contexts lie in the memory of the board, which has its own bus. */
+    bool writes_back;     /* A changed context is written when it goes. */
+    bool acks_ask;        /* An acknowledgement needs a context at the sender. */
+    enum qpc_victim_policy victims;
+    uint32_t oocap;
+    uint64_t board_ps, board_byte_fs;
+    uint32_t access_bytes; /* An access of the board's memory costs these beside its data. */
+    uint64_t software_ps;  /* From a post to its doorbell. */
+    uint32_t processing;   /* Cycles of the slowest unit, a packet. */
+    uint32_t wqe_room, visit_wqes, visit_bytes, ready, payloads;
+    uint64_t backlog_ps;
 };
 
 struct roce_config {
@@ -73,12 +93,15 @@ struct roce_config {
     uint32_t cqe_bytes;     /* a completion, */
     uint32_t context_bytes; /* and a context, in the host's memory. */
     uint32_t contexts;      /* That are on the chip, the least recently used one goes; 0: all. */
-    uint64_t send_ps;       /* From a packet's last byte of DMA to its line, */
-    uint64_t receive_ps;    /* and from the line to the first thing that is done for it. */
-    uint64_t complete_ps;   /* From visible data, or an acknowledgement, to the completion. */
-    uint64_t packet_ps;     /* The least time between two packets, each way. */
-    bool one_path;          /* All packets for a node take one of its shortest paths. */
-    uint32_t room_bytes;    /* With more bytes than this before the line no packet begins. */
+    struct roce_units_config units;
+    /* Writes of a peer are acknowledged when the bus has taken them, and not when memory has. */
+    bool posts_writes;
+    uint64_t send_ps;     /* From a packet's last byte of DMA to its line, */
+    uint64_t receive_ps;  /* and from the line to the first thing that is done for it. */
+    uint64_t complete_ps; /* From visible data, or an acknowledgement, to the completion. */
+    uint64_t packet_ps;   /* The least time between two packets, each way. */
+    bool one_path;        /* All packets for a node take one of its shortest paths. */
+    uint32_t room_bytes;  /* With more bytes than this before the line no packet begins. */
 
     struct sim_wire_kind line; /* If the topology does not give its rate or latency. */
     struct sim_ethernet_switch_kind switches; /* All but their lines; xoff 0: by their headroom. */
@@ -159,11 +182,22 @@ struct roce_counters {
     uint64_t packets;       /* That were put on lines, or looped back. */
     uint64_t nobody;        /* Packets for no function, or for one that was detached. */
     uint64_t lost;          /* By switches, that had no room. */
+    uint64_t unwritable;    /* Packets that were acknowledged, and whose memory was not there. */
     uint64_t unreadable;    /* Packets whose payload was not there at its DMA time. */
     uint64_t forgotten;     /* Packets of queue pairs that were destroyed meanwhile. */
     uint64_t contexts_read; /* Contexts that were not on the chip. */
     struct sim_switch_counters switches; /* All switches together. */
 };
 struct roce_counters roce_counters_of(const struct roce *roce);
+
+/* The counters of one node's NIC. */
+struct roce_node_counters {
+    uint64_t contexts_asked, contexts_found; /* On the chip. */
+    uint64_t contexts_read;
+    /* One request of each reliable connection is followed at a time, the last one of a post: from
+     * there until it is complete. */
+    uint64_t followed, followed_ps;
+};
+struct roce_node_counters roce_node_counters_of(const struct roce *roce, uint32_t node);
 
 #endif

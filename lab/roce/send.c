@@ -37,8 +37,7 @@ static void unhold(struct roce_connection *connection)
     }
 }
 
-/* All work requests up to this one are here. */
-static void fetched(struct roce_connection *connection, uint32_t position)
+void roce_fetched(struct roce_connection *connection, uint32_t position)
 {
     if ((int32_t)(position - connection->fetched) > 0) {
         connection->fetched = position;
@@ -56,7 +55,21 @@ static void on_fetched(struct sim *sim, struct sim_event *event)
     const uint32_t position = bell->position;
     sim_pool_give(&connection->function->roce->bells, bell);
     if (alive) {
-        fetched(connection, position);
+        roce_fetched(connection, position);
+    }
+}
+
+/* csRNA's units see it; the work requests are read when they say so. */
+static void on_rung_units(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    struct roce_bell *bell = CONTAINER_OF(event, struct roce_bell, event);
+    struct roce_connection *connection = bell->connection;
+    const bool alive = roce_is_alive(connection, bell->birth);
+    const uint32_t count = bell->count;
+    sim_pool_give(&connection->function->roce->bells, bell);
+    if (alive && count > 0) {
+        roce_units_ring(connection, count);
     }
 }
 
@@ -88,15 +101,40 @@ static void on_rung(struct sim *sim, struct sim_event *event)
     }
 }
 
+static void ring(struct roce_node *node, struct roce_bell *bell)
+{
+    struct roce *roce = node->roce;
+    const struct roce_config *config = &roce->config;
+    const uint32_t bytes = carries(config, bell) ? config->wqe_bytes : BELL_BYTES;
+    if (node->units == NULL) {
+        sim_event_init(&bell->event, on_rung);
+        sim_schedule(roce->sim, &bell->event, roce_pcie_ring(node, bytes));
+    } else {
+        sim_event_init(&bell->event, on_rung_units);
+        sim_after(roce->sim, &bell->event, config->units.software_ps + config->pcie.doorbell_ps);
+    }
+}
+
+/* One request of each reliable connection is followed at a time. */
+static void follow(struct roce_connection *connection, uint32_t position)
+{
+    const enum qp_type type = qp_type_of(connection->qp);
+    if (connection->followed_ps == 0 && (type == QP_RC || type == QP_XRC_INITIATOR)) {
+        connection->followed = position;
+        connection->followed_ps = connection->function->roce->sim->now_ps;
+    }
+}
+
 void roce_doorbell(struct roce_function *function, struct qp *qp)
 {
     struct roce *roce = function->roce;
     struct roce_connection *connection = roce_connection_of(function, qp);
     const struct qp_progress progress = qp_progress_of(qp);
     struct roce_bell *bell = sim_pool_take(&roce->bells);
+    follow(connection, progress.posted);
     if (bell == NULL) { /* So many are on their way that the time of this one says nothing. */
         connection->rung = progress.posted;
-        fetched(connection, progress.posted);
+        roce_fetched(connection, progress.posted);
         return;
     }
     *bell = (struct roce_bell){.connection = connection,
@@ -104,9 +142,7 @@ void roce_doorbell(struct roce_function *function, struct qp *qp)
                                .count = progress.posted - connection->rung,
                                .position = progress.posted};
     connection->rung = progress.posted;
-    sim_event_init(&bell->event, on_rung);
-    const uint32_t bytes = carries(&roce->config, bell) ? roce->config.wqe_bytes : BELL_BYTES;
-    sim_schedule(roce->sim, &bell->event, roce_pcie_ring(function->node, bytes));
+    ring(function->node, bell);
     roce_enter(function);
     roce_settle(function, false);
 }
@@ -168,6 +204,9 @@ static void on_payload(struct sim *sim, struct sim_event *event)
     const struct roce_connection *connection = flight->connection;
     struct roce_node *node = connection->function->node;
     struct roce *roce = node->roce;
+    if (node->units != NULL) {
+        roce_units_reading(flight, false);
+    }
     if (!roce_is_alive(connection, flight->birth)) {
         roce_drop(flight, &roce->counters.forgotten);
     } else if (flight->unreadable ||
@@ -181,18 +220,28 @@ static void on_payload(struct sim *sim, struct sim_event *event)
     }
 }
 
-/* The context is on the chip. */
-static void on_context(struct sim *sim, struct sim_event *event)
+/* An answer reads behind the writes that were posted before it. */
+static uint64_t written_ps(const struct roce_flight *flight)
 {
-    struct roce_flight *flight = CONTAINER_OF(event, struct roce_flight, event);
+    const struct roce_function *function = flight->connection->function;
+    const bool waits = flight->answers && flight->data_bytes > 0;
+    return waits && flight->roce->config.posts_writes ? function->reached_ps : 0;
+}
+
+void roce_read_payload(struct roce_flight *flight)
+{
+    struct sim *sim = flight->roce->sim;
     struct roce_connection *connection = flight->connection;
     struct roce_node *node = connection->function->node;
     const uint32_t bytes = flight->data_bytes;
-    uint64_t ready_ps = sim->now_ps;
+    uint64_t ready_ps = sim_later(sim->now_ps, written_ps(flight));
     if (bytes > 0 && flight->inlined) {
         ready_ps = roce_pcie_carry(node, bytes);
     } else if (bytes > 0) {
-        ready_ps = roce_pcie_read(node, bytes);
+        ready_ps = sim_later(ready_ps, roce_pcie_read(node, bytes));
+    }
+    if (node->units != NULL) {
+        roce_units_reading(flight, true);
     }
     uint64_t *newest_ps = &connection->ready_ps[flight->answers];
     *newest_ps = sim_later(*newest_ps, ready_ps);
@@ -200,10 +249,31 @@ static void on_context(struct sim *sim, struct sim_event *event)
     sim_schedule(sim, &flight->event, *newest_ps);
 }
 
+static void on_context(struct sim *sim, struct sim_event *event)
+{
+    (void)sim;
+    roce_read_payload(CONTAINER_OF(event, struct roce_flight, event));
+}
+
+/* The request's units have seen to the context, and an answer's request had it. */
+static void depart_from_units(struct roce_flight *flight)
+{
+    roce_wait(flight->connection->function->node, roce_room(flight));
+    if (flight->answers) {
+        roce_read_payload(flight);
+    } else {
+        roce_units_send(flight);
+    }
+}
+
 /* The work request is here. */
 static void depart(struct roce_flight *flight)
 {
     struct sim *sim = flight->roce->sim;
+    if (flight->connection->function->node->units != NULL) {
+        depart_from_units(flight);
+        return;
+    }
     const uint64_t at_ps = roce_context(flight->connection);
     sim_event_init(&flight->event, on_context);
     if (at_ps == sim->now_ps) {
@@ -271,6 +341,7 @@ static void fill(struct roce_flight *flight, const struct nic_departure *departu
     memcpy(flight->leaving.segments, departure->segments,
            departure->segment_count * sizeof(departure->segments[0]));
     flight->answers = !(roce_opcode(flight->headers[0])->traits & ROCE_IS_REQUEST);
+    flight->paid = false;
     flight->gathered = departure->payload_bytes == 0;
     flight->unreadable = false;
     flight->inlined = !flight->answers && is_inline(flight, departure->qp);
@@ -303,7 +374,9 @@ static bool pull(struct roce_connection *connection, struct qp *qp)
         flight->birth = connection->birth;
         flight->wanted = after.passed + (after.passed == before.passed);
         fill(flight, &departure);
-        roce_wait(function->node, roce_room(flight));
+        if (function->node->units == NULL) { /* Else requests that are held take no room. */
+            roce_wait(function->node, roce_room(flight));
+        }
         read_early(flight, qp);
         const bool early = (int32_t)(flight->wanted - connection->fetched) > 0;
         if (!flight->answers && (early || !list_empty(&connection->held))) {

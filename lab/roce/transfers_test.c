@@ -2,7 +2,8 @@
  *
  * Goal    What one function posts comes to another, byte by byte, and at the time that is the sum
  *         of the parameters on its way, to the picosecond. Payloads are those of their DMA time,
- *         inline data those of the post; a completion is never visible before its data.
+ *         inline data those of the post; a completion is never visible before its data. A NIC with
+ *         csRNA's units waits for contexts as its policy says, and for nothing else.
  * Method  Two programs on two nodes of a star post by the engine's own functions; the sums are
  *         written down here, apart from the machine's code.
  */
@@ -30,17 +31,52 @@ struct pair {
     struct qp *qps[2];
 };
 
+/* These stand among settings for csRNA's units, with a policy each. */
+static const char hiding[] = "hiding", non_blocking[] = "non-blocking", blocking[] = "blocking";
+
+static bool is_policy(const char *setting)
+{
+    return setting == hiding || setting == non_blocking || setting == blocking;
+}
+
+static void add_units(struct roce_config *config, const char *policy)
+{
+    config->units = (struct roce_units_config){
+        .cycle_ps = 1000,
+        .blocks = policy == blocking,
+        .hides = policy == hiding,
+        .prefetch = policy == hiding,
+        .writes_back = true,
+        .oocap = 2,
+        .processing = 15,
+        .wqe_room = 8,
+        .visit_wqes = 4,
+        .visit_bytes = 8192,
+        .ready = 4,
+        .payloads = 8,
+        .backlog_ps = 1000000,
+    };
+    config->posts_writes = true;
+    config->send_ps = config->receive_ps = config->packet_ps = config->complete_ps = 0;
+}
+
 static struct roce_config config_with(const char *const *settings)
 {
     char error[LAB_TEXT_BYTES];
     struct roce_settings chosen = roce_settings_default();
+    const char *policy = NULL;
     for (; *settings != NULL; settings++) {
-        if (!roce_set(&chosen, *settings, error, sizeof(error))) {
+        if (is_policy(*settings)) {
+            policy = *settings;
+        } else if (!roce_set(&chosen, *settings, error, sizeof(error))) {
             fail_msg("%s", error);
         }
     }
     struct roce_config config = roce_config_of(&chosen);
     strcpy(config.topology, "star:2");
+    if (policy != NULL) {
+        add_units(&config, policy);
+    }
     return config;
 }
 
@@ -678,10 +714,8 @@ static void test_a_process_that_ended_gets_nothing(void **state)
 }
 
 /* Moves and packets that are under way know a queue pair. At each time it may go. */
-static void test_a_queue_pair_goes_at_any_time(void **state)
+static void go_at_any_time(const char *const *settings)
 {
-    (void)state;
-    const char *const settings[] = {"cache=1", NULL};
     uint64_t forgotten = 0;
     for (uint64_t at_ps = 0; at_ps < 12000000; at_ps += 50000) {
         struct pair *pair = pair_open(QP_RC, settings);
@@ -699,6 +733,14 @@ static void test_a_queue_pair_goes_at_any_time(void **state)
         pair_close(pair);
     }
     assert_true(forgotten > 20);
+}
+
+static void test_a_queue_pair_goes_at_any_time(void **state)
+{
+    (void)state;
+    go_at_any_time((const char *const[]){"cache=1", NULL});
+    go_at_any_time((const char *const[]){"cache=1", hiding, NULL});
+    go_at_any_time((const char *const[]){"cache=1", blocking, NULL});
 }
 
 /* -- Streams ------------------------------------------------------------------------------------*/
@@ -787,6 +829,98 @@ static void test_streams_keep_their_order(void **state)
     stream(QP_RC, misses);
     stream(QP_RC, carried);
     stream(QP_UC, warm);
+    for (uint32_t i = 0; i < 3; i++) {
+        const char *const policies[] = {hiding, non_blocking, blocking};
+        const char *const units[] = {"cache=1", policies[i], NULL};
+        stream(QP_RC, units);
+        stream(QP_UC, units);
+    }
+}
+
+/* -- csRNA's units ------------------------------------------------------------------------------*/
+
+#define CYCLE_PS 1000u
+
+/* When the bytes of a WRITE are there, and when it is complete; its contexts are missing, or are
+ * there from a WRITE before. */
+static void time_write(const char *const *settings, bool cold, uint64_t *there_ps, uint64_t *ps)
+{
+    struct pair *pair = pair_open(QP_RC, settings);
+    uint64_t from_ps = 0;
+    for (int i = cold ? 1 : 0; i < 2; i++) {
+        from_ps = (pair->sim.now_ps / CYCLE_PS + 1) * CYCLE_PS;
+        sim_run_until(&pair->sim, from_ps);
+        write_from(pair, 0, 8, WORK_SIGNALED);
+        (void)await(pair, 0);
+    }
+    assert_moved(pair, 0, 8);
+    *there_ps = pair->programs[1].written_ps - from_ps;
+    *ps = pair->sim.now_ps - from_ps;
+    const struct roce_node_counters counters = roce_node_counters_of(pair->roce, 0);
+    assert_int_equal(counters.contexts_read, 1);
+    assert_int_equal(counters.followed, cold ? 1 : 2);
+    pair_close(pair);
+}
+
+static void assert_about(uint64_t expected, uint64_t measured, uint64_t cycles)
+{
+    if (measured < expected || measured > expected + cycles * CYCLE_PS) {
+        fail_msg("%llu ps, and not %llu", (unsigned long long)measured,
+                 (unsigned long long)expected);
+    }
+}
+
+/* Each unit takes a cycle. A write is acknowledged when the bus has taken it. */
+static void test_units_take_the_sum(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"cache=2", hiding, NULL};
+    struct pair *pair = pair_open(QP_RC, settings);
+    const uint64_t bell_ps = pair->config.pcie.doorbell_ps;
+    const uint64_t sum_ps = one_way_ps(pair, 12 + 16, 8) - posted_ps(pair) + bell_ps +
+                            bus_ps(pair, 20 + 64) + pair->config.pcie.read_ps;
+    const uint64_t completed = sum_ps - written_ps(pair, 8) + acknowledged_ps(pair);
+    pair_close(pair);
+    uint64_t there_ps, ps;
+    time_write(settings, false, &there_ps, &ps);
+    assert_about(sum_ps, there_ps, 10);
+    assert_about(completed, ps, 12);
+}
+
+/* The receiver's context is never hidden; the sender's is by reading it beside the request. */
+static void test_units_wait_for_contexts(void **state)
+{
+    (void)state;
+    const char *const policies[] = {hiding, non_blocking, blocking};
+    const uint64_t read_ps = 500000 + (20 + 256) * UINT64_C(63532) / 1000;
+    for (uint32_t i = 0; i < 3; i++) {
+        const char *const settings[] = {"cache=2", policies[i], NULL};
+        uint64_t warm_ps, cold_ps, ps;
+        time_write(settings, false, &warm_ps, &ps);
+        time_write(settings, true, &cold_ps, &ps);
+        const uint64_t reads = i == 0 ? 1 : 2;
+        assert_about(reads * read_ps, cold_ps - warm_ps + 4 * CYCLE_PS, 40);
+    }
+}
+
+/* A READ that comes behind a WRITE finds its bytes, though the WRITE was acknowledged before they
+ * were there. */
+static void test_a_read_finds_what_was_posted(void **state)
+{
+    (void)state;
+    const char *const settings[] = {"cache=2", "write=9000", hiding, NULL};
+    struct pair *pair = pair_open(QP_RC, settings);
+    const struct roce_program *peer = &pair->programs[1];
+    const struct send_request request = {.kind = WORK_READ,
+                                         .flags = WORK_SIGNALED,
+                                         .remote_address = roce_program_address(peer, FAR),
+                                         .remote_key = peer->region.key};
+    write_from(pair, 0, 1000, WORK_SIGNALED);
+    roce_program_post(&pair->programs[0], pair->qps[0], &request, 2000, 1000);
+    (void)await(pair, 0);
+    (void)await(pair, 0);
+    assert_memory_equal(pair->programs[0].memory + 2000, pair->programs[0].memory, 1000);
+    pair_close(pair);
 }
 
 int main(void)
@@ -815,6 +949,9 @@ int main(void)
         cmocka_unit_test(test_a_process_that_ended_gets_nothing),
         cmocka_unit_test(test_a_queue_pair_goes_at_any_time),
         cmocka_unit_test(test_streams_keep_their_order),
+        cmocka_unit_test(test_units_take_the_sum),
+        cmocka_unit_test(test_units_wait_for_contexts),
+        cmocka_unit_test(test_a_read_finds_what_was_posted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

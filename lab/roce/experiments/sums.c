@@ -84,13 +84,13 @@ uint64_t roce_sum_ps(const struct roce_config *config, enum roce_work work, uint
 {
     const uint32_t last = bytes - (packets_of_message(bytes) - 1) * MTU;
     const uint64_t doorbell_ps =
-        bus_ps(config, 8 + config->pcie.request_header_bytes) + config->pcie.doorbell_ps;
+        bus_ps(config, 8 + config->pcie.write_header_bytes) + config->pcie.doorbell_ps;
     uint64_t sum_ps = doorbell_ps + read_ps(config, config->wqe_bytes);
     if (work == ROCE_READ) {
         sum_ps += line_ps(config, BEFORE + frame_of(BTH + RETH, 0)) + way_ps(config);
     }
     return sum_ps + read_ps(config, bytes < MTU ? bytes : MTU) + frames_ps(config, work, bytes) +
-           way_ps(config) + bus_ps(config, tlps(config, last, config->pcie.request_header_bytes)) +
+           way_ps(config) + bus_ps(config, tlps(config, last, config->pcie.write_header_bytes)) +
            config->pcie.write_ps;
 }
 
@@ -107,10 +107,10 @@ double roce_pcie_gbps(const struct roce_config *config, uint32_t bytes)
 {
     const uint32_t packets = packets_of_message(bytes), last = bytes - (packets - 1) * MTU;
     const uint64_t header = config->pcie.completion_header_bytes;
-    const uint64_t on_bus = 8 + config->pcie.request_header_bytes +
+    const uint64_t on_bus = 8 + config->pcie.write_header_bytes +
                             tlps(config, config->wqe_bytes, header) +
                             (packets - 1) * tlps(config, MTU, header) + tlps(config, last, header);
-    const uint64_t written = config->pcie.request_header_bytes;
+    const uint64_t written = config->pcie.write_header_bytes;
     const uint64_t far = (packets - 1) * tlps(config, MTU, written) + tlps(config, last, written);
     return 8e6 / (double)config->pcie.byte_fs * bytes / (double)(on_bus > far ? on_bus : far);
 }
