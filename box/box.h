@@ -84,6 +84,7 @@ struct box_result {
     unsigned holds;               /* times that threads were held back, or would have been: */
     uint64_t hold[BOX_HOLDS_MAX]; /* the first of them */
     char held[8000];              /* where that was, if it is to be told */
+    char nics[4000];              /* what a machine's NICs have counted; empty: nothing */
     char report[16000];           /* of ends that are none of the program's: who waits for what */
 };
 

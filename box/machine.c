@@ -118,9 +118,13 @@ void machine_close(struct box *box)
     if (machine == NULL) {
         return;
     }
+    pid_t owners[BOX_ARENAS_MAX];
     for (uint32_t i = 0; i < machine->seats; i++) {
+        owners[i] = machine->seat[i].process->pid;
         machine_detach(box, &machine->seat[i]);
     }
+    machine_say(machine->roce, owners, machine->seats, box->result->nics,
+                sizeof(box->result->nics));
     box->page->digest = page_mixed(box->page->digest, machine->sim.digest);
     roce_close(machine->roce);
     free(machine->is_named);

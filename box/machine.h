@@ -22,6 +22,12 @@ bool machine_open(struct box *box);
 /* The digest learns of all that happened. */
 void machine_close(struct box *box);
 
+/* machine_say.c: lines about the nodes that asked for most contexts. The NICs were made by
+ * `owners`, in this order. */
+struct roce;
+void machine_say(const struct roce *roce, const pid_t *owners, uint32_t nics, char *into,
+                 size_t bytes);
+
 /* When its next event is due; NEVER: there is none, or no machine. */
 uint64_t machine_next_ns(const struct box *box);
 /* Its time is `at_ns` from now on, if it was earlier: runs all events that are due. */

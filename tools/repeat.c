@@ -58,9 +58,10 @@ static void print_help(void)
         "  --tick MICROSECONDS    how often to look at a thread that makes no calls, in time of "
         "the\n"
         "                         machine: the same run (default: 1000)\n"
-        "  --machine roce         the programs' NICs and their network are the laboratory's, which "
+        "  --machine roce|csrna   the programs' NICs and their network are the laboratory's, which "
         "give\n"
-        "                         each step its time (docs/replay.md)\n"
+        "                         each step its time (docs/replay.md); csrna: with few contexts on "
+        "the chip\n"
         "  --set NAME=VALUE       change a parameter of the machine\n"
         "  --topology FILE|WORDS  its network, as for 'nonic lab run', such as fat-tree:8: each "
         "process\n"
@@ -73,6 +74,13 @@ static void print_help(void)
         "5: the time of --until was over. With --seeds: 1 if a run failed.\n\n"
         "examples: nonic repeat -- sh -c 'ib_write_lat & sleep 1; ib_write_lat 127.0.0.1'\n"
         "          nonic repeat --seeds 1..1000 --until-failure -- ./my-test\n");
+}
+
+static void say_nics(const char *lines)
+{
+    for (size_t bytes; (bytes = strcspn(lines, "\n")) > 0; lines += bytes + 1) {
+        fprintf(stderr, "nonic: %.*s\n", (int)bytes, lines);
+    }
 }
 
 static int repeat_once(const struct repeat *repeat)
@@ -88,6 +96,7 @@ static int repeat_once(const struct repeat *repeat)
         repeat_say_end(result, end, sizeof(end));
         fprintf(stderr, "nonic: %s, at %.9f s\n%s", end, seconds, result->report);
     }
+    say_nics(result->nics);
     if (result->held[0] != '\0') {
         fprintf(stderr, "nonic: these were held back:\n%s", result->held);
     }
@@ -138,7 +147,7 @@ static bool take_option(struct repeat *repeat, int option, const char *value)
     case 'w': is_right = parse_without(repeat, value), valid = "jitter, hold, ties"; break;
     case 'H': is_right = parse_holds(repeat, value), valid = "names such as 2.0,2.7"; break;
     case 'k': repeat->shrinks = true; break;
-    case 'M': is_right = repeat_choose_machine(repeat, value), valid = "roce"; break;
+    case 'M': is_right = repeat_choose_machine(repeat, value), valid = "roce, csrna"; break;
     case 'P': repeat_note_setting(repeat, value); break;
     case 'y': repeat->topology = value; break;
     case 'o': repeat->directory = value; break;

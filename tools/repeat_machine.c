@@ -10,14 +10,34 @@
 #include "lab/roce/roce.h"
 #include "tools/lab.h"
 #include "tools/repeat.h"
+#include "tools/repeat_csrna.h"
 
 /* Each process that opens a NIC is a node of its own, as long as there are nodes. */
 #define TOPOLOGY "star:32"
 
+/* Machines of the laboratory that no verbs program can run on, and why. */
+static const struct {
+    const char *name, *why;
+} others[] = {
+    {"lant", "its NICs have no queue pairs and no completion queues: programs load and store in "
+             "windows of global memory, which verbs programs do not"},
+    {"forth", "its NICs only write, to physical addresses that a request names itself: they have "
+              "no queue pairs, keys, READs and SENDs"},
+    {"exanest", "not yet: verbs would need nonic's blocks on channels of its processes"},
+    {"feroce", "its board is a machine of its own, which 'nonic feroce' drives"},
+    {"network", "it has switches and no NICs; 'roce' has both"},
+};
+
 bool repeat_choose_machine(struct repeat *repeat, const char *name)
 {
     repeat->machine = name;
-    return strcmp(name, "roce") == 0;
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        if (strcmp(name, others[i].name) == 0) {
+            fprintf(stderr, "nonic: programs cannot run on the machine %s: %s\n", name,
+                    others[i].why);
+        }
+    }
+    return strcmp(name, "roce") == 0 || strcmp(name, "csrna") == 0;
 }
 
 void repeat_note_setting(struct repeat *repeat, const char *setting)
@@ -71,9 +91,15 @@ static bool take_topology(struct roce_config *config, const char *topology)
     return true;
 }
 
+/* The settings of either machine, in the order of the command line. */
 static bool take_settings(struct roce_config *config, const struct repeat *repeat)
 {
-    char error[400];
+    char error[600];
+    if (strcmp(repeat->machine, "csrna") == 0) {
+        const bool is_right =
+            repeat_csrna(config, repeat->settings, repeat->setting_count, error, sizeof(error));
+        return is_right || (fprintf(stderr, "nonic: %s\n", error), false);
+    }
     struct roce_settings settings = roce_settings_default();
     for (int i = 0; i < repeat->setting_count; i++) {
         if (!roce_set(&settings, repeat->settings[i], error, sizeof(error))) {

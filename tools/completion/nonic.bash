@@ -10,7 +10,7 @@ _nonic_options() {
         --fault=fault --strict --check --odd --map-memory=auto,now,never --map-queues --stats --help ;;
     repeat) echo --seed=number --seeds=word --until-failure --fails-if=word --jobs=number --until=word \
         --without=jitter,hold,ties --shrink --holds=word -o=directory --output=directory --memory --every-call --tick=number \
-        --machine=roce --set=word --topology=file \
+        --machine=roce,csrna --set=word --topology=file \
         --nic=roce,efa --wire=auto,udp,shm --transport=rc,block,auto --device=interface --paths=number \
         --capture=file --fault=fault --strict --check --odd --stats --help ;;
     replay) echo --gdb=word --help ;;
