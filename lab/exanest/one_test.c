@@ -164,6 +164,28 @@ static void test_losses(void **state)
     assert_true(one_reading(ONE, "loss=0", "lost") == 0);
 }
 
+/* Each transfer's bytes are looked at when its end is seen, and not what lies there in the end. */
+static void test_bytes(void **state)
+{
+    static const struct {
+        const char *settings;
+        bool right;
+    } settings[] = {
+        {"loss=0.01 window=8 senders=0", true},
+        {"work=read window=8 senders=0", true},
+        {"work=read bytes=65536", true},
+        {"work=read bytes=65536 notification=early", false},
+        {"work=read corrupt=0.02 window=8 senders=0", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        struct lab_run *run = one_run(ONE, settings[i].settings);
+        assert_int_equal(run->rows[1].measured == 0, settings[i].right);
+        assert_true(run->rows[1].measured < 64);
+        free(run);
+    }
+}
+
 static void test_list(void **state)
 {
     (void)state;
@@ -185,7 +207,8 @@ int main(void)
         cmocka_unit_test(test_sums),     cmocka_unit_test(test_software),
         cmocka_unit_test(test_bounds),   cmocka_unit_test(test_directions),
         cmocka_unit_test(test_patterns), cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_list),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_bytes),    cmocka_unit_test(test_list),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,30 +19,44 @@ uint64_t exanest_program_source(void)
     return EXANEST_MEMORY_VA;
 }
 
-uint64_t exanest_program_place(uint32_t bytes, uint32_t from)
-{
-    return EXANEST_MEMORY_VA + (1 + (uint64_t)from) * lines(bytes);
-}
-
 uint64_t exanest_program_target(uint32_t bytes)
 {
-    return exanest_program_place(bytes, 0);
+    return EXANEST_MEMORY_VA + lines(bytes);
+}
+
+/* Each source begins a line behind the one before. */
+uint64_t exanest_program_source_bytes(const struct exanest_program_config *config)
+{
+    return config->bytes + (config->compares ? (EXANEST_SOURCES - 1) * LINE : 0);
+}
+
+/* A sender has a place for each transfer of its window, or one for all. */
+static uint64_t places_of(const struct exanest_program_config *config)
+{
+    return config->compares ? config->window : 1;
+}
+
+static uint64_t place(const struct exanest_program_config *config, uint64_t number)
+{
+    return EXANEST_MEMORY_VA + lines((uint32_t)exanest_program_source_bytes(config)) +
+           number * lines(config->bytes);
 }
 
 /* Behind the places. */
 static uint64_t notices(const struct exanest_program_config *config)
 {
-    return exanest_program_place(config->bytes, config->places == 0 ? 1 : config->places);
+    return place(config, (config->places == 0 ? 1 : config->places) * places_of(config));
 }
 
-uint64_t exanest_program_memory_of(uint32_t bytes, uint32_t places)
+uint64_t exanest_program_memory_of(const struct exanest_program_config *config)
 {
-    return (1 + (uint64_t)places) * lines(bytes) + LINE;
+    return notices(config) + LINE - EXANEST_MEMORY_VA;
 }
 
 uint64_t exanest_program_memory(uint32_t bytes)
 {
-    return exanest_program_memory_of(bytes, 1);
+    const struct exanest_program_config config = {.bytes = bytes};
+    return exanest_program_memory_of(&config);
 }
 
 /* -- Requests -----------------------------------------------------------------------------------*/
@@ -62,14 +76,25 @@ static uint64_t notice_va(const struct exanest_program *program, uint32_t piece)
     return notices(&program->config) + piece % NOTICES * NOTICE_BYTES;
 }
 
+static uint64_t source_va(const struct exanest_program_slot *slot)
+{
+    return exanest_program_source() + slot->source * LINE;
+}
+
+static uint64_t target_va(const struct exanest_program *program, uint32_t number)
+{
+    const struct exanest_program_config *config = &program->config;
+    const uint32_t from = config->writes ? config->fpga : program->slots[number].other;
+    const uint64_t first = config->places == 0 ? 0 : from * places_of(config);
+    return place(config, first + (config->compares ? number : 0));
+}
+
 static void post(struct exanest_program *program, uint32_t number)
 {
     const struct exanest_program_config *config = &program->config;
     struct exanest_program_slot *slot = &program->slots[number];
-    const uint64_t source = exanest_program_source() + slot->got;
-    const uint32_t from = config->writes ? config->fpga : slot->other;
-    const uint64_t target =
-        exanest_program_place(config->bytes, config->places == 0 ? 0 : from) + slot->got;
+    const uint64_t source = source_va(slot) + slot->got;
+    const uint64_t target = target_va(program, number) + slot->got;
     slot->asked = true;
     slot->number = ++program->asked;
     if (config->writes) {
@@ -108,8 +133,45 @@ static bool ended(const struct exanest_program *program, uint32_t number)
     return data == slot->number;
 }
 
-static void count_end(struct exanest_program *program, struct exanest_program_slot *slot)
+/* -- Comparing ----------------------------------------------------------------------------------*/
+
+static const uint8_t *source_bytes(const struct exanest_program *program, uint32_t number)
 {
+    const struct exanest_program_config *config = &program->config;
+    const struct exanest_program_slot *slot = &program->slots[number];
+    return exanest_machine_bytes(program->machine, config->writes ? config->fpga : slot->other,
+                                 config->process, source_va(slot), slot->bytes);
+}
+
+static uint8_t *target_bytes(const struct exanest_program *program, uint32_t number)
+{
+    const struct exanest_program_config *config = &program->config;
+    const struct exanest_program_slot *slot = &program->slots[number];
+    return exanest_machine_bytes(program->machine, config->writes ? slot->other : config->fpga,
+                                 config->process, target_va(program, number), slot->bytes);
+}
+
+/* No byte of the target is right before the transfer, whatever came there last. */
+static void spoil(const struct exanest_program *program, uint32_t number)
+{
+    const uint8_t *source = source_bytes(program, number);
+    uint8_t *target = target_bytes(program, number);
+    for (uint32_t i = 0; i < program->slots[number].bytes; i++) {
+        target[i] = (uint8_t)~source[i];
+    }
+}
+
+static bool is_right(const struct exanest_program *program, uint32_t number)
+{
+    return memcmp(source_bytes(program, number), target_bytes(program, number),
+                  program->slots[number].bytes) == 0;
+}
+
+/* -- The end ------------------------------------------------------------------------------------*/
+
+static void count_end(struct exanest_program *program, uint32_t number)
+{
+    struct exanest_program_slot *slot = &program->slots[number];
     const uint64_t now_ps = program->machine->sim->now_ps;
     const uint64_t took_ps = now_ps - slot->began_ps;
     slot->busy = false;
@@ -120,6 +182,9 @@ static void count_end(struct exanest_program *program, struct exanest_program_sl
     program->most_ps = took_ps > program->most_ps ? took_ps : program->most_ps;
     if (program->config.tally != NULL && slot->good) {
         lab_tally_count(program->config.tally, slot->began_ps, now_ps, slot->bytes);
+    }
+    if (program->config.compares && slot->good) {
+        program->wrong += !is_right(program, number);
     }
     sim_note(program->machine->sim, took_ps);
 }
@@ -140,7 +205,7 @@ static void see(struct exanest_program *program, uint32_t number)
         exanest_machine_read_over(program->machine, config->fpga, config->process);
     }
     if (slot->got == slot->bytes) {
-        count_end(program, slot);
+        count_end(program, number);
     }
 }
 
@@ -199,13 +264,17 @@ static uint32_t slot_to_post(struct exanest_program *program)
     if (free == EXANEST_WINDOW_MAX || !next_errand(program, &errand)) {
         return EXANEST_WINDOW_MAX;
     }
-    program->begun++;
     program->slots[free] = (struct exanest_program_slot){
         .busy = true,
         .good = true,
         .other = errand.to,
         .bytes = errand.bytes,
+        .source = config->compares ? program->begun % EXANEST_SOURCES : 0,
         .began_ps = config->timed ? errand.at_ps : program->machine->sim->now_ps};
+    program->begun++;
+    if (config->compares) {
+        spoil(program, free);
+    }
     return free;
 }
 
@@ -285,8 +354,7 @@ void exanest_program_open(struct exanest_program *program, struct exanest_machin
 {
     CHECK(config->bytes > 0 && config->count > 0 && config->window > 0);
     CHECK(config->window <= (config->writes ? EXANEST_WRITE_CHANNELS : EXANEST_WINDOW_MAX));
-    CHECK(exanest_program_memory_of(config->bytes, config->places == 0 ? 1 : config->places) <=
-          machine->config.process_bytes);
+    CHECK(exanest_program_memory_of(config) <= machine->config.process_bytes);
     memset(program, 0, sizeof(*program));
     program->machine = machine;
     program->config = *config;

@@ -15,7 +15,8 @@
  * A read is a request through the packetizer; its end is a notification in our memory (4.1.2). A
  * write ends when its descriptor in the scratchpad says so. All transfers have the same source and
  * the same target, as those of the OSU benchmarks; unless the program has errands, each of which
- * names its other end. Then every FPGA has a place for what comes from each of the others.
+ * names its other end. Then every FPGA has a place for what comes from each of the others; with
+ * `compares` one for each transfer that may be under way, whose bytes are compared at its end.
  *
  * The window opens by what the program sees. A process has one channel of the packetizer, so the
  * next request waits for the acknowledgement of the last one, or for its data.
@@ -28,6 +29,8 @@
 #include "lab/reading.h"
 
 #define EXANEST_WINDOW_MAX EXANEST_READ_QUEUE
+/* With `compares`: the bytes of a transfer, and of the three behind it, are different. */
+#define EXANEST_SOURCES 4u
 
 /* The host's share: our choice, fitted together with the R5's (firmware.h) to 4.16 us. */
 #define EXANEST_CALL_NS 250u /* Library call + request registers. */
@@ -46,7 +49,8 @@ struct exanest_program_config {
     const struct lab_plan_message *errands; /* In the order of time; NULL: none. */
     uint32_t stride;                        /* Each program of an FPGA takes the stride-th one. */
     bool timed;              /* An errand's time begins when it is wanted, not when posted. */
-    uint32_t places;         /* Places for data from others; 0: one for all. */
+    uint32_t places;         /* FPGAs from which data come; 0: they share a place. */
+    bool compares;           /* Transfers have places and sources of their own. */
     struct lab_tally *tally; /* Counts transfers that ended well; NULL: nobody does. */
 };
 
@@ -58,6 +62,7 @@ struct exanest_program_slot {
     bool asked;      /* A piece is under way; else it is to be asked for. */
     uint32_t got;    /* Bytes of earlier pieces. */
     uint32_t number; /* The piece's, among all of the program; from 1 on. */
+    uint32_t source; /* Which of the sources. */
     uint64_t began_ps;
 };
 
@@ -78,6 +83,7 @@ struct exanest_program {
     uint32_t asked;                     /* Pieces so far. */
     uint32_t begun, ended;              /* Transfers. */
     uint32_t failed;                    /* Transfers that ended in an error. */
+    uint32_t wrong;                     /* Ended well, and the target had not the bytes. */
     uint64_t first_ps;                  /* The first one began, */
     uint64_t last_ps;                   /* the last one ended. */
     uint64_t sum_ps, least_ps, most_ps; /* Times of transfers. */
@@ -102,8 +108,8 @@ static inline bool exanest_program_over(const struct exanest_program *program)
 uint64_t exanest_program_memory(uint32_t bytes);
 uint64_t exanest_program_source(void);
 uint64_t exanest_program_target(uint32_t bytes);
-/* With errands of at most `bytes` bytes, and `places` FPGAs from which data come. */
-uint64_t exanest_program_memory_of(uint32_t bytes, uint32_t places);
-uint64_t exanest_program_place(uint32_t bytes, uint32_t from);
+/* The same for a program with this configuration; and what its sources take together. */
+uint64_t exanest_program_memory_of(const struct exanest_program_config *config);
+uint64_t exanest_program_source_bytes(const struct exanest_program_config *config);
 
 #endif
