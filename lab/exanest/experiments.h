@@ -9,7 +9,7 @@
 #include "lab/exanest/program.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT (84 + LAB_PLAN_PARAMETER_COUNT)
+#define EXANEST_PARAMETER_COUNT (85 + LAB_PLAN_PARAMETER_COUNT)
 extern const struct lab_document exanest_document;
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 
@@ -70,6 +70,11 @@ struct exanest_world {
 struct exanest_world *exanest_world_begin(struct lab_run *run,
                                           const struct exanest_machine_config *config);
 void exanest_world_end(struct exanest_world *world);
+/* 64 bits to an address of an FPGA's send unit, as soon as it takes them: returns when; and from
+ * there. They cost no time beside the unit's. */
+uint64_t exanest_world_store(struct exanest_world *world, uint32_t fpga, uint32_t address,
+                             uint64_t value);
+uint64_t exanest_world_load(struct exanest_world *world, uint32_t fpga, uint32_t address);
 
 /* The results of a stream of writes. */
 struct exanest_stream {

@@ -164,6 +164,9 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
              "until the R5 looks again at a descriptor that was not done"),
     LAB_REAL("loss", "", 0, 0, 0.1, "OC", "one: share of packets that are lost"),
     LAB_REAL("corrupt", "", 0, 0, 0.1, "OC", "one: share of packets of which a bit is flipped"),
+    LAB_WORD("order", "chain done none", "5.1: chains",
+             "how a block comes behind another one: the send unit enqueues it, the R5 starts it "
+             "when it sees the Done bit, or they take turns"),
     LAB_WORD("sequences", "strict continuing", "4.1: retransmission numbers; OC",
              "the number of a block's first instance: 0, or one more than the TID's last one"),
     LAB_WHOLE("processes", "", 1, 1, EXANEST_PROCESSES_MAX, "5.3.3: 8 channels",

@@ -30,6 +30,39 @@ void exanest_world_end(struct exanest_world *world)
     free(world);
 }
 
+static void next_edge(struct exanest_world *world, uint32_t fpga)
+{
+    exanest_fabric_wake(&world->machine.fabric, fpga);
+    sim_run_until(&world->sim, exanest_fabric_edge_ps(&world->machine.fabric));
+}
+
+uint64_t exanest_world_store(struct exanest_world *world, uint32_t fpga, uint32_t address,
+                             uint64_t value)
+{
+    struct exanest_exadma *exadma = &exanest_fabric_fpga(&world->machine.fabric, fpga)->exadma;
+    struct exanest_host_store store = exanest_host_store_64(address, value);
+    uint64_t taken_ps = 0;
+    for (bool answered = false; !answered;) {
+        const bool waits = store.stage != EXANEST_STORE_ANSWER;
+        next_edge(world, fpga);
+        answered = exanest_exadma_write(exadma, &store);
+        if (waits && store.stage == EXANEST_STORE_ANSWER) {
+            taken_ps = world->sim.now_ps;
+        }
+    }
+    return taken_ps;
+}
+
+uint64_t exanest_world_load(struct exanest_world *world, uint32_t fpga, uint32_t address)
+{
+    struct exanest_exadma *exadma = &exanest_fabric_fpga(&world->machine.fabric, fpga)->exadma;
+    struct exanest_host_load load = {.address = address};
+    do {
+        next_edge(world, fpga);
+    } while (!exanest_exadma_read(exadma, &load));
+    return address % EXANEST_WORD_BYTES == 0 ? load.data.low : load.data.high;
+}
+
 static void fill(struct exanest_world *world, uint32_t fpga, uint64_t va, uint32_t bytes)
 {
     uint8_t *at = exanest_machine_bytes(&world->machine, fpga, 0, va, bytes);

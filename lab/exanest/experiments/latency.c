@@ -17,7 +17,6 @@ enum {
  * last one. */
 static uint64_t store_block(struct exanest_world *world, uint32_t from, uint32_t to)
 {
-    struct exanest_fpga *fpga = exanest_fabric_fpga(&world->machine.fabric, from);
     const struct exanest_descriptor descriptor = {
         .source = EXANEST_MEMORY_VA,
         .target = {exanest_fabric_fpga(&world->machine.fabric, to)->coordinate,
@@ -30,17 +29,8 @@ static uint64_t store_block(struct exanest_world *world, uint32_t from, uint32_t
     uint64_t words[EXANEST_DESCRIPTOR_WORDS], taken_ps = 0;
     exanest_descriptor_encode(&descriptor, words);
     for (uint32_t i = 0; i < EXANEST_DESCRIPTOR_WORDS; i++) {
-        struct exanest_host_store store =
-            exanest_host_store_64(TID * EXANEST_DESCRIPTOR_BYTES + 8u * order[i], words[order[i]]);
-        for (bool answered = false; !answered;) {
-            const bool waits = store.stage != EXANEST_STORE_ANSWER;
-            exanest_fabric_wake(&world->machine.fabric, from);
-            sim_run_until(&world->sim, exanest_fabric_edge_ps(&world->machine.fabric));
-            answered = exanest_exadma_write(&fpga->exadma, &store);
-            if (waits && store.stage == EXANEST_STORE_ANSWER) {
-                taken_ps = world->sim.now_ps;
-            }
-        }
+        taken_ps = exanest_world_store(world, from, TID * EXANEST_DESCRIPTOR_BYTES + 8u * order[i],
+                                       words[order[i]]);
     }
     return taken_ps;
 }
