@@ -99,6 +99,14 @@ bool exanest_memory_set_present(struct exanest_memory *memory, uint16_t pdid, ui
     return true;
 }
 
+void exanest_memory_set_late(struct exanest_memory *memory, uint16_t pdid, uint64_t va,
+                             uint32_t cycles)
+{
+    struct exanest_space *space = space_of(memory, pdid, va);
+    CHECK(space != NULL);
+    space->late_cycles = cycles;
+}
+
 bool exanest_memory_next_fault(struct exanest_memory *memory, struct exanest_page_fault *fault)
 {
     if (memory->fault_head == memory->fault_tail) {
@@ -184,12 +192,16 @@ void exanest_memory_on_read(struct exanest_memory *memory, uint16_t pdid,
     CHECK(read->axi_id < EXANEST_READ_QUEUES && read->bytes > 0);
     CHECK(exanest_memory_read_ready(memory, read->axi_id));
     const uint32_t jitter = memory->config.jitter_cycles;
-    const uint64_t late = jitter == 0 ? 0 : prng_below(memory->prng, (uint64_t)jitter + 1);
+    const struct exanest_space *space = space_of(memory, pdid, read->address);
+    const uint64_t late = (jitter == 0 ? 0 : prng_below(memory->prng, (uint64_t)jitter + 1)) +
+                          (space == NULL ? 0 : space->late_cycles);
     const uint64_t offset = read->address % EXANEST_WORD_BYTES;
     memory->reads[read->axi_id][memory->tails[read->axi_id]++ % EXANEST_READS_MAX] =
         (struct exanest_read_under_way){
             .due = memory->now + memory->config.read_cycles + late,
             .address = read->address - offset,
+            .taken = memory->now,
+            .number = memory->reads_taken++,
             .pdid = pdid,
             .beats =
                 (uint8_t)((offset + read->bytes + EXANEST_WORD_BYTES - 1) / EXANEST_WORD_BYTES),
@@ -197,13 +209,32 @@ void exanest_memory_on_read(struct exanest_memory *memory, uint16_t pdid,
     memory->waiting |= (uint16_t)(1u << read->axi_id);
 }
 
+static const struct exanest_read_under_way *oldest(const struct exanest_memory *memory, uint32_t id)
+{
+    return &memory->reads[id][memory->heads[id] % EXANEST_READS_MAX];
+}
+
+/* The ID whose oldest read is the oldest of all; there is one. */
+static uint32_t first_asked(const struct exanest_memory *memory)
+{
+    const uint32_t waiting = memory->waiting & ((1u << EXANEST_AXI_IDS) - 1);
+    uint32_t first = (uint32_t)__builtin_ctz(waiting);
+    for (uint32_t id = first + 1; id < EXANEST_AXI_IDS; id++) {
+        if ((waiting >> id & 1) != 0 &&
+            oldest(memory, id)->number - oldest(memory, first)->number > UINT32_MAX / 2) {
+            first = id;
+        }
+    }
+    return first;
+}
+
 /* The next ID in turn whose oldest read has something; EXANEST_AXI_IDS: none has. */
 static uint32_t ripe(const struct exanest_memory *memory)
 {
     for (uint32_t i = 1; i <= EXANEST_AXI_IDS; i++) {
         const uint32_t id = (memory->last + i) % EXANEST_AXI_IDS;
-        if ((memory->waiting >> id & 1) != 0 &&
-            memory->reads[id][memory->heads[id] % EXANEST_READS_MAX].due <= memory->now) {
+        if ((memory->waiting >> id & 1) != 0 && oldest(memory, id)->due <= memory->now &&
+            (!memory->config.in_order || id == first_asked(memory))) {
             return id;
         }
     }
@@ -223,6 +254,7 @@ static void answer(struct exanest_memory *memory, uint32_t id, struct exanest_re
     memory->words_read++;
     read->address += EXANEST_WORD_BYTES;
     read->beats--;
+    memory->waited[id] = memory->now - read->taken;
     if (read->beats == 0 && ++memory->heads[id] == memory->tails[id]) {
         memory->waiting &= (uint16_t) ~(1u << id);
     }

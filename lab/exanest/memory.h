@@ -8,7 +8,7 @@
  *            was taken, or up to `jitter_cycles` more; one beat a cycle. A burst is answered
  *            `write_cycles` after its last word.
  * Limits     EXANEST_SPACES_MAX spaces; reads of one AXI ID are answered in order, those of
- *            different IDs in any order.
+ *            different IDs in any order, unless `in_order` is set.
  * Source     Xirouchakis 2.2, 5.3.3, 5.3.4. The source does not say how its memory works: all of it
  *            is our choice.
  */
@@ -36,6 +36,7 @@
 struct exanest_memory_config {
     uint64_t bytes;
     uint32_t read_cycles, jitter_cycles, write_cycles;
+    bool in_order; /* What if: reads of different IDs were answered in order, too. */
 };
 
 /* A part of a process's addresses, and whether each of its pages is there. */
@@ -47,11 +48,14 @@ struct exanest_space {
     uint64_t *present;                  /* Bit i: page i. */
     uint64_t *reported;                 /* Bit i: the driver knows that page i is missing. */
     uint64_t watched_va, watched_bytes; /* Where a program looks. */
+    uint32_t late_cycles;               /* Reads take longer: no cache has it. */
 };
 
 struct exanest_read_under_way {
     uint64_t due; /* The cycle of the next beat, at the earliest. */
     uint64_t address;
+    uint64_t taken;  /* The cycle in which it was. */
+    uint32_t number; /* Among all reads. */
     uint16_t pdid;
     uint8_t beats; /* Left. */
 };
@@ -80,8 +84,10 @@ struct exanest_memory {
     uint64_t used;
     uint32_t space_count;
     struct exanest_space spaces[EXANEST_SPACES_MAX];
-    uint16_t waiting; /* Bit i: reads of AXI ID i are under way. */
-    uint8_t last;     /* The ID that was served last. */
+    uint32_t reads_taken;
+    uint64_t waited[EXANEST_READ_QUEUES]; /* Cycles from a read to its last beat, the last one's. */
+    uint16_t waiting;                     /* Bit i: reads of AXI ID i are under way. */
+    uint8_t last;                         /* The ID that was served last. */
     uint32_t heads[EXANEST_READ_QUEUES], tails[EXANEST_READ_QUEUES];
     struct exanest_read_under_way reads[EXANEST_READ_QUEUES][EXANEST_READS_MAX];
     struct exanest_write_port ports[EXANEST_WRITE_PORTS];
@@ -106,6 +112,9 @@ MUST_USE bool exanest_memory_map(struct exanest_memory *memory, uint16_t pdid, u
 /* A page comes, or goes; its bytes stay. False: nothing is mapped there. */
 bool exanest_memory_set_present(struct exanest_memory *memory, uint16_t pdid, uint64_t va,
                                 bool present);
+/* Reads of the space in which `va` lies take so many cycles longer. */
+void exanest_memory_set_late(struct exanest_memory *memory, uint16_t pdid, uint64_t va,
+                             uint32_t cycles);
 /* False: none. */
 MUST_USE bool exanest_memory_next_fault(struct exanest_memory *memory,
                                         struct exanest_page_fault *fault);

@@ -32,7 +32,7 @@ struct sent {
     uint64_t first_written; /* Bytes that were written when the first block was complete. */
 };
 
-/* -- The send unit; its descriptors are stored here, as by its R5 --------------------------------*/
+/* -- The send unit; its descriptors are stored here, as by its R5 ------------------------------*/
 
 static uint64_t source_of(uint32_t block)
 {
