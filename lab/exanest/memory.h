@@ -36,7 +36,7 @@
 struct exanest_memory_config {
     uint64_t bytes;
     uint32_t read_cycles, jitter_cycles, write_cycles;
-    bool in_order; /* What if: reads of different IDs were answered in order, too. */
+    bool in_order; /* Reads of different IDs are answered in order, too: a what-if. */
 };
 
 /* A part of a process's addresses, and whether each of its pages is there. */
@@ -112,7 +112,7 @@ MUST_USE bool exanest_memory_map(struct exanest_memory *memory, uint16_t pdid, u
 /* A page comes, or goes; its bytes stay. False: nothing is mapped there. */
 bool exanest_memory_set_present(struct exanest_memory *memory, uint16_t pdid, uint64_t va,
                                 bool present);
-/* Reads of the space in which `va` lies take so many cycles longer. */
+/* Reads of the space in which `va` lies take `cycles` longer. */
 void exanest_memory_set_late(struct exanest_memory *memory, uint16_t pdid, uint64_t va,
                              uint32_t cycles);
 /* False: none. */

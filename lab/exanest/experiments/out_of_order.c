@@ -20,7 +20,7 @@ static const uint32_t misses[] = {40, 100, 200, 300, 400, 600};
 /* The means of small blocks. */
 struct smalls {
     double us;     /* From the store that starts one until it is complete. */
-    double cycles; /* Of that, until memory has answered. */
+    double cycles; /* Until memory has answered it. */
 };
 
 /* One descriptor, whose last store starts it. The stream goes to FPGA 1, small blocks to FPGA 2. */
@@ -110,7 +110,7 @@ static struct smalls smalls_of(struct lab_run *run, const struct exanest_machine
                            .cycles = (double)sum_cycles / SMALLS};
 }
 
-/* The same with a stream, whose memory takes `miss` cycles, and with answers in any order or not. */
+/* The same beside a stream, whose memory takes `miss` cycles; with answers in any order, or not. */
 static struct smalls beside(struct lab_run *run, struct exanest_machine_config config,
                             uint32_t miss, bool in_order)
 {
