@@ -6,8 +6,6 @@
 enum {
     COMMAND_MEMORY = 1 << 1,
     COMMAND_MASTER = 1 << 2,
-    INTERRUPT_ENABLE = 1 << 0,
-    INTERRUPT_FLAG = 1 << 4,
     POINTER_MASK = 0x7f,
     TAIL_AT = 16,
     HEAD_AT = 24,
@@ -30,7 +28,7 @@ static const struct row rows[] = {
     {FORTH_CONFIG_BAR1, 0, 0xffff8000, 0}, /* Registers and request queue: 32 KB. */
     {FORTH_CONFIG_CAPABILITIES, 0x48, 0, 0},
     {FORTH_CONFIG_INTERRUPT, 0x0100, 0xff, 0},
-    {FORTH_CONFIG_APPLICATION, 0, INTERRUPT_ENABLE, INTERRUPT_FLAG},
+    {FORTH_CONFIG_APPLICATION, 0, FORTH_INTERRUPT_ENABLE, FORTH_INTERRUPT_FLAG},
     {FORTH_CONFIG_PCIX_COMMAND, 0x07, 0x7fu << 16, 0},
     /* 64 bit, 133 MHz, 4,096 bytes a read, one split, cumulative size code 2. */
     {FORTH_CONFIG_PCIX_STATUS, BIT(16) | BIT(17) | 3u << 21 | 2u << 26, 0,
@@ -116,11 +114,11 @@ void forth_config_raise_status(struct forth_config_space *space, enum forth_stat
 
 void forth_config_raise_interrupt(struct forth_config_space *space)
 {
-    space->values[FORTH_CONFIG_APPLICATION / 4] |= INTERRUPT_FLAG;
+    space->values[FORTH_CONFIG_APPLICATION / 4] |= FORTH_INTERRUPT_FLAG;
 }
 
 bool forth_config_interrupts(const struct forth_config_space *space)
 {
-    const uint32_t both = INTERRUPT_ENABLE | INTERRUPT_FLAG;
+    const uint32_t both = FORTH_INTERRUPT_ENABLE | FORTH_INTERRUPT_FLAG;
     return (value_of(space, FORTH_CONFIG_APPLICATION) & both) == both;
 }

@@ -42,6 +42,12 @@ enum forth_status {
     FORTH_STATUS_SERR = 1 << 30,
 };
 
+/* Bits of the application interrupt register. A write of the flag clears it. */
+enum {
+    FORTH_INTERRUPT_ENABLE = 1 << 0,
+    FORTH_INTERRUPT_FLAG = 1 << 4,
+};
+
 struct forth_config_space {
     uint32_t values[FORTH_CONFIG_BYTES / 4];
 };

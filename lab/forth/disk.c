@@ -30,59 +30,32 @@ static uint8_t *buffer_of(struct forth_disk *disk, uint32_t index)
 
 /* -- Sending ------------------------------------------------------------------------------------*/
 
-static void send(struct forth_disk_side *side, struct forth_disk_transfer transfer)
-{
-    CHECK(side->count < FORTH_DISK_TRANSFERS);
-    side->queue[(side->head + side->count++) % FORTH_DISK_TRANSFERS] = transfer;
-}
-
 static void send_message(struct forth_disk_side *side, uint32_t self,
                          const struct forth_disk_message *message)
 {
     struct forth_node *node = node_of(side->disk, self);
     memcpy(forth_node_memory(node, OUTBOX_AT, sizeof(*message)), message, sizeof(*message));
-    send(side, (struct forth_disk_transfer){.source = OUTBOX_AT,
-                                            .destination = MAILBOX_AT,
-                                            .qwords = MESSAGE_WORDS,
-                                            .notify = true});
+    forth_driver_send(&side->driver, (struct forth_driver_write){.source = OUTBOX_AT,
+                                                                 .destination = MAILBOX_AT,
+                                                                 .qwords = MESSAGE_WORDS,
+                                                                 .to = (uint8_t)(1 - self),
+                                                                 .notify = true});
 }
 
-static void send_pages(struct forth_disk_side *side, uint32_t pages)
+static void send_pages(struct forth_disk_side *side, uint32_t self, uint32_t pages)
 {
     for (uint32_t i = 0; i < pages; i++) {
         const uint32_t at = BUFFER_AT + i * FORTH_DISK_PAGE_BYTES;
-        send(side,
-             (struct forth_disk_transfer){.source = at, .destination = at, .qwords = PAGE_QWORDS});
+        forth_driver_send(&side->driver, (struct forth_driver_write){.source = at,
+                                                                     .destination = at,
+                                                                     .qwords = PAGE_QWORDS,
+                                                                     .to = (uint8_t)(1 - self)});
     }
 }
 
-/* The driver's segmentation. */
 static bool post(struct forth_node *node, struct forth_request *request)
 {
-    struct forth_disk_side *side = node->program.owner;
-    if (side->count == 0) {
-        return false;
-    }
-    struct forth_disk_transfer *transfer = &side->queue[side->head];
-    const uint32_t most = side->disk->packet_qwords;
-    const uint32_t qwords = transfer->qwords < most ? transfer->qwords : most;
-    const bool last = qwords == transfer->qwords;
-    *request = (struct forth_request){
-        .source = transfer->source,
-        .destination = transfer->destination,
-        .words = (uint16_t)qwords,
-        .node = (uint8_t)(1 - node->config.index),
-        .start = true,
-        .flags = {.remote_notification = transfer->notify && last},
-    };
-    transfer->source += 8 * qwords;
-    transfer->destination += 8 * qwords;
-    transfer->qwords -= qwords;
-    if (last) {
-        side->head = (side->head + 1) % FORTH_DISK_TRANSFERS;
-        side->count--;
-    }
-    return true;
+    return forth_driver_next(&((struct forth_disk_side *)node->program.owner)->driver, request);
 }
 
 /* -- The target ---------------------------------------------------------------------------------*/
@@ -130,7 +103,7 @@ static void on_request(struct forth_disk *disk, const struct forth_disk_message 
     side->arrived_qwords = 0;
     if (message->operation == FORTH_DISK_READ) {
         load(disk, message->page, message->pages);
-        send_pages(side, (uint32_t)message->pages);
+        send_pages(side, TARGET, (uint32_t)message->pages);
         answer(side, FORTH_DISK_DONE);
     } else {
         answer(side, FORTH_DISK_PUSH);
@@ -157,7 +130,7 @@ static void on_answer(struct forth_disk *disk, const struct forth_disk_message *
     if (message->tag != disk->tag || message->pages != disk->asked_pages) {
         disk->wrong++;
     } else if (message->operation == FORTH_DISK_PUSH) {
-        send_pages(side, (uint32_t)message->pages);
+        send_pages(side, INITIATOR, (uint32_t)message->pages);
         forth_node_kick(node_of(disk, INITIATOR));
     } else {
         disk->done = true;
@@ -231,6 +204,7 @@ bool forth_disk_write(struct forth_disk *disk, uint64_t page, uint32_t pages, co
 static void open_side(struct forth_disk *disk, struct forth_disk_side *side, uint32_t index)
 {
     *side = (struct forth_disk_side){.disk = disk};
+    forth_driver_open(&side->driver, disk->machine.switched);
     node_of(disk, index)->program =
         (struct forth_program){.post = post, .delivered = delivered, .owner = side};
 }
@@ -239,11 +213,9 @@ void forth_disk_open(struct forth_disk *disk, struct lab_run *run, bool switched
                      uint64_t page_count)
 {
     enum {
-        SWITCHED_NODES = 4,
-        SWITCHED_QWORDS = 62
+        SWITCHED_NODES = 4
     };
     *disk = (struct forth_disk){.page_count = page_count};
-    disk->packet_qwords = switched ? SWITCHED_QWORDS : FORTH_WORDS_MAX;
     disk->pages = calloc(page_count, sizeof(disk->pages[0]));
     CHECK(disk->pages != NULL);
     forth_machine_open(&disk->machine, run, switched ? SWITCHED_NODES : 2, switched);

@@ -14,6 +14,7 @@
 #ifndef LAB_FORTH_DISK_H
 #define LAB_FORTH_DISK_H
 
+#include "lab/forth/driver.h"
 #include "lab/forth/machine.h"
 
 #define FORTH_DISK_PAGE_BYTES    4096u
@@ -24,6 +25,7 @@ enum forth_disk_operation {
     FORTH_DISK_WRITE = 2,
     FORTH_DISK_PUSH = 3, /* To the initiator: the target is ready for the data of a write. */
     FORTH_DISK_DONE = 4,
+    FORTH_DISK_SENT = 5, /* To the target: so is the data that it waits for. */
 };
 
 /* The message that both write into each other's mailboxes: 64 bytes, little-endian words. */
@@ -31,25 +33,15 @@ struct forth_disk_message {
     uint64_t operation, page, pages, tag, spare[4];
 };
 
-/* A remote write that waits to be posted, in packets of up to the machine's size. */
-struct forth_disk_transfer {
-    uint32_t source, destination, qwords;
-    bool notify; /* The last packet asks for a notification. */
-};
-
-#define FORTH_DISK_TRANSFERS 512u
-
 struct forth_disk_side {
     struct forth_disk *disk;
-    struct forth_disk_transfer queue[FORTH_DISK_TRANSFERS]; /* A ring. */
-    uint32_t head, count;
+    struct forth_driver driver;
     uint32_t arrived_qwords; /* QWords that have arrived of the data that is expected. */
     struct forth_disk_message sent, asked;
 };
 
 struct forth_disk {
     struct forth_machine machine;
-    uint32_t packet_qwords; /* The largest packet. */
     uint64_t page_count;
     uint8_t **pages; /* NULL: never written, reads as zeros. */
     struct forth_disk_side initiator, target;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lab/forth/machine.h"
+#include "lab/forth/server.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,6 +109,20 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
               "PostMark transactions whose data goes over the network"),
     LAB_WHOLE("file_bytes", "B", 16777216, 4096, 4294967296, "4.1: 4 GBytes; OC",
               "bytes moved for each request size"),
+    LAB_WHOLE("clients", "", 3, 1, FORTH_CLIENTS_MAX, "2; OC",
+              "remote disk: nodes that use it, at most"),
+    LAB_WHOLE("depth", "", 16, 1, FORTH_SLOTS_MAX / FORTH_CLIENTS_MAX, "OC",
+              "remote disk: requests that a client has under way, at most"),
+    LAB_WHOLE("pages", "", 1, 1, 64, "4.1: 4 KByte; OC", "remote disk: pages of a request"),
+    LAB_WHOLE("requests", "", 200, 10, 1e6, "OC", "remote disk: answers to a client"),
+    LAB_FITTED_REAL("FNX-D.elsewhere", "serve", "us", 12, 0, 1000, "ICS06",
+                    "remote disk: processor time of its host for a message"),
+    LAB_REAL("disk", "us", 0, 0, 1e5, "OC", "remote disk: time of the disk for a request"),
+    LAB_WORD("handler", "all one masked", "3.1.2: a level; OC",
+             "remote disk: a handler takes all messages that have come, or one; masked: all, and "
+             "allows no interrupt until none is left"),
+    LAB_WORD("served", "in-order lowest", "OC",
+             "remote disk: messages as they came, or those of the lowest client first"),
     LAB_WHOLE("scale", "", 64, 8, 4096, "OC", "the document's files are this much larger"),
     LAB_FITTED_WHOLE("FNX-A18.archive", "vocabulary", "words", 512, 256, 4096, "4.1",
                      "words of which the files are made"),
@@ -121,9 +136,9 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
              "one: nodes on the switch, or two of them on a pair of links each way"),
     LAB_WHOLE("window", "", FORTH_STREAM_PENDING, 1, FORTH_QUEUE_REQUESTS, "OC; 2.1: 1024",
               "one: requests that a host keeps in its NIC's queue"),
-    LAB_REAL("call", "us", 0, 0, 1000, "OC", "one: processor time before a request is written"),
+    LAB_REAL("call", "us", 0, 0, 1000, "OC", "processor time before a request is written"),
     LAB_REAL("interrupt", "us", 0, 0, 1000, "OC; ICS06: limited by interrupt cost",
-             "one: processor time until a program knows of a packet; 0: it looks at memory"),
+             "processor time until a program knows of a packet; 0: it looks at memory"),
     LAB_WHOLE("weight", "", 4, 1, 64, "OC; 5", "one, arbiter=weighted: turns of input 0 in a row"),
     LAB_PLAN_PARAMETERS(496, 4096),
 };

@@ -19,7 +19,7 @@
 /* The document's MBytes: 2^20 bytes (see forth_document). */
 #define FORTH_MB 1048576.0
 
-#define FORTH_PARAMETER_COUNT (57 + LAB_PLAN_PARAMETER_COUNT)
+#define FORTH_PARAMETER_COUNT (65 + LAB_PLAN_PARAMETER_COUNT)
 
 extern const struct lab_document forth_document;
 extern const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT];
