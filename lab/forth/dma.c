@@ -124,16 +124,17 @@ static bool enabled(const struct forth_node *node)
 
 /* Room for the packet is reserved before its data is asked for, because two of the largest packets
  * do not fit. */
-static bool reserve(struct forth_node *node, uint32_t words)
+static uint64_t room_ps(struct forth_node *node, const struct forth_request *request)
 {
-    const uint64_t room_ps = forth_node_room_ps(node, words);
-    if (room_ps > node->fabric->sim->now_ps) {
-        if (room_ps != UINT64_MAX) {
-            sim_reschedule(node->fabric->sim, &node->room, room_ps);
-        }
-        return false;
+    return forth_node_room_ps(node, forth_node_queue(node, request->node),
+                              request->words + HEADER_WORDS);
+}
+
+static void await_room(struct forth_node *node, uint64_t when_ps)
+{
+    if (when_ps != UINT64_MAX) {
+        sim_reschedule(node->fabric->sim, &node->room, when_ps);
     }
-    return true;
 }
 
 static void room_is_there(struct sim *sim, struct sim_event *event)
@@ -157,27 +158,78 @@ static void begin_fetch(struct forth_node *node, const struct forth_request *req
     packet->qwords = request->words;
     node->filling = packet;
     forth_fetch_begin(&node->fetch, request);
-    node->fetch_queued = true;
     node->host2net.used += request->words + HEADER_WORDS;
+    node->words_to[forth_node_queue(node, request->node)] += request->words + HEADER_WORDS;
     forth_node_show_fifo(node);
     node->fetch_from = forth_node_cycle(node);
     forth_node_count_dma(node);
     forth_bus_request(&node->bus, &node->reader);
 }
 
+/* The oldest request that makes sense; false: there is none. */
+static bool released(struct forth_node *node, struct forth_request *request)
+{
+    while (forth_queue_released(&node->queue)) {
+        if (forth_queue_next(&node->queue, request) == FORTH_GOOD) {
+            return true;
+        }
+        skip_bad_request(node);
+    }
+    return false;
+}
+
+/* The queue's head stays there until its data are fetched. */
+static void fetch_in_order(struct forth_node *node)
+{
+    struct forth_request request;
+    if (!released(node, &request)) {
+        return;
+    }
+    const uint64_t when_ps = room_ps(node, &request);
+    if (when_ps > node->fabric->sim->now_ps) {
+        await_room(node, when_ps);
+        return;
+    }
+    begin_fetch(node, &request);
+    node->fetch_queued = true;
+}
+
+/* Requests leave the queue for those of their destinations, which take turns, as far as there is
+ * room for their data. */
+static void fetch_by_destination(struct forth_node *node)
+{
+    struct forth_voqs *voqs = &node->voqs;
+    struct forth_request request;
+    uint64_t eligible = 0, when_ps = UINT64_MAX;
+    while (released(node, &request) && forth_voqs_put(voqs, &request)) {
+        forth_queue_advance(&node->queue);
+    }
+    for (uint64_t left = voqs->waiting; left != 0; left &= left - 1) {
+        const uint32_t to = (uint32_t)__builtin_ctzll(left);
+        const uint64_t at_ps = room_ps(node, forth_voqs_first(voqs, to));
+        eligible |= (uint64_t)(at_ps <= node->fabric->sim->now_ps) << to;
+        when_ps = at_ps < when_ps ? at_ps : when_ps;
+    }
+    const int to = forth_round_robin(eligible, node->fetched_last, FORTH_PORTS_MAX);
+    if (to < 0) {
+        await_room(node, when_ps);
+        return;
+    }
+    node->fetched_last = (uint32_t)to;
+    request = *forth_voqs_first(voqs, (uint32_t)to);
+    forth_voqs_drop_first(voqs, (uint32_t)to);
+    begin_fetch(node, &request);
+}
+
 void forth_node_fetch(struct forth_node *node)
 {
-    while (node->fetch.state == FORTH_FETCH_IDLE && enabled(node) &&
-           forth_queue_released(&node->queue)) {
-        struct forth_request request;
-        if (forth_queue_next(&node->queue, &request) != FORTH_GOOD) {
-            skip_bad_request(node);
-            continue;
-        }
-        if (!reserve(node, request.words + HEADER_WORDS)) {
-            return;
-        }
-        begin_fetch(node, &request);
+    if (node->fetch.state != FORTH_FETCH_IDLE || !enabled(node)) {
+        return;
+    }
+    if (node->config.queues > 1) {
+        fetch_by_destination(node);
+    } else {
+        fetch_in_order(node);
     }
 }
 
@@ -224,6 +276,9 @@ static void end_fetch(struct forth_node *node)
     forth_fetch_end(&node->fetch);
     leave_queue(node);
     node->truth.fetched++;
+    if (node->program.fetched != NULL) {
+        node->program.fetched(node, &node->fetch.request);
+    }
     forth_node_fetch(node);
     /* A core that can be posted to while it fetches is, so that the bus goes on fetching. */
     if (!node->config.core_shared || node->fetch.state == FORTH_FETCH_IDLE) {
@@ -237,6 +292,8 @@ static void abort_fetch(struct forth_node *node)
     forth_config_raise_status(&node->config_space, FORTH_STATUS_GOT_MASTER_ABORT);
     node->truth.aborts++;
     forth_fifo_take(&node->host2net, node->filling->qwords + HEADER_WORDS);
+    node->words_to[forth_node_queue(node, node->fetch.request.node)] -=
+        node->filling->qwords + HEADER_WORDS;
     sim_pool_give(&node->fabric->packets, node->filling);
     node->filling = NULL;
     node->fetch.state = FORTH_FETCH_DONE;
@@ -246,7 +303,9 @@ static void abort_fetch(struct forth_node *node)
 static void complete_packet(struct forth_node *node)
 {
     forth_packet_seal(node->filling);
-    list_append(&node->outgoing, &node->filling->node);
+    const uint32_t queue = forth_node_queue(node, node->fetch.request.node);
+    list_append(&node->outgoing[queue], &node->filling->node);
+    node->sendable |= UINT64_C(1) << queue;
     node->filling = NULL;
     forth_fifo_count(&node->host2net, true, false);
     forth_node_transmit(node);
@@ -364,6 +423,7 @@ void forth_node_reset_dma(struct forth_node *node)
     node->fetch = (struct forth_fetch){.state = FORTH_FETCH_IDLE};
     node->delivery = (struct forth_delivery){.busy = false};
     node->host2net = node->net2host = (struct forth_fifo){.used = 0};
+    memset(node->words_to, 0, sizeof(node->words_to));
 }
 
 void forth_node_attach_bus(struct forth_node *node)

@@ -103,7 +103,7 @@ static void on_wanted(struct sim *sim, struct sim_event *event)
 
 bool forth_host_next(struct forth_host *host, uint32_t *to, uint32_t *qwords)
 {
-    if (!host->ready || node_of(host)->queue.pending >= host->hosts->window) {
+    if (!host->ready || forth_node_pending(node_of(host)) >= host->hosts->window) {
         return false;
     }
     const struct lab_plan_message *message = &host->hosts->plan->messages[host->next++];

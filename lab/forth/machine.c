@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MEMORY_BYTES  (4u << 20)
+#define MEMORY_BYTES  (8u << 20)
 #define PACKETS       4096u
 #define BYTES_A_LANE  4.0
 #define QWORD_BYTES   8.0
@@ -89,6 +89,9 @@ const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT] = {
     LAB_WORD("start", "apart in-step", "4.2: fair temporal randomness; OC",
              "all to all: each sender begins at its own time and turn, or all in step"),
     LAB_WORD("order", "in-turn random", "4.2", "all to all: how a sender chooses its destinations"),
+    LAB_WORD(
+        "nic_queues", "one per-destination", "2.1: is being implemented; OC",
+        "switched: a NIC's queue of requests and its FIFO are one, or divided by destinations"),
     LAB_WORD("queues", "per-output one", "2.1",
              "saturation: whether a station has a queue for each output, or one FIFO"),
     LAB_WORD("samples", "accumulative apart", "3.1.4.2",
@@ -268,8 +271,11 @@ uint32_t forth_packets(struct lab_run *run, uint32_t nodes, uint32_t usual)
     return usual + (full ? 2 * nodes * (1 + (uint32_t)a_link) : 0);
 }
 
-static struct forth_node_config node_config(struct lab_run *run, uint32_t index, bool switched)
+static struct forth_node_config node_config(const struct forth_machine *machine, uint32_t index)
 {
+    struct lab_run *run = machine->run;
+    const bool switched = machine->switched;
+    const bool divided = switched && lab_word(run, "nic_queues") != 0;
     const uint32_t lanes = switched ? 1 : 2;
     const bool late = lab_word(run, "cut_through") != 0;
     const uint32_t room = switched ? cycles(run, "crosspoint") : FORTH_FIFO_WORDS;
@@ -294,6 +300,7 @@ static struct forth_node_config node_config(struct lab_run *run, uint32_t index,
         .credit = costs.credit,
         .refresh_ps = forth_refresh_ps(run),
         .window_words = forth_window_words(run, room),
+        .queues = divided ? machine->count : 1,
         .full_by_pointer = lab_word(run, "queue_full") != 0,
         .core_shared = lab_word(run, "core") != 0,
         .credits_coalesce = lab_word(run, "credit_rule") != 0,
@@ -354,7 +361,7 @@ void forth_machine_open(struct forth_machine *machine, struct lab_run *run, uint
         crossbar_open(&machine->crossbar, &machine->fabric, &config);
     }
     for (uint32_t i = 0; i < nodes; i++) {
-        const struct forth_node_config config = node_config(run, i, switched);
+        const struct forth_node_config config = node_config(machine, i);
         forth_node_open(&machine->nodes[i], &machine->fabric, &machine->up[i], &config);
         join(machine, &machine->up[i],
              switched ? crossbar_end(&machine->crossbar, i) : &machine->nodes[1 - i].end, i + 1,

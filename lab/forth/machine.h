@@ -19,7 +19,7 @@
 /* The document's MBytes: 2^20 bytes (see forth_document). */
 #define FORTH_MB 1048576.0
 
-#define FORTH_PARAMETER_COUNT (65 + LAB_PLAN_PARAMETER_COUNT)
+#define FORTH_PARAMETER_COUNT (66 + LAB_PLAN_PARAMETER_COUNT)
 
 extern const struct lab_document forth_document;
 extern const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT];
@@ -35,7 +35,7 @@ extern const struct lab_parameter forth_parameters[FORTH_PARAMETER_COUNT];
 #define FORTH_USES_TIME     "duration warm_up "
 #define FORTH_USES_MACHINE  FORTH_USES_LINKS FORTH_USES_ERRORS FORTH_USES_NODES
 #define FORTH_USES_DIRECT   FORTH_USES_MACHINE "jitter "
-#define FORTH_USES_SWITCHED FORTH_USES_DIRECT FORTH_USES_SWITCH "ports "
+#define FORTH_USES_SWITCHED FORTH_USES_DIRECT FORTH_USES_SWITCH "ports nic_queues "
 #define FORTH_USES_YARD     FORTH_USES_LINKS FORTH_USES_SWITCH
 
 struct forth_machine {
@@ -109,7 +109,9 @@ void forth_tell_switch(struct lab_run *run, const struct crossbar *crossbar);
  *
  * Posts packets of one size to its destinations in turn, and checks those that it gets. */
 
-#define FORTH_STREAM_PENDING 16u /* Requests that a stream keeps in the queue. */
+#define FORTH_STREAM_PENDING 16u /* Requests that a stream keeps in a queue. */
+/* More than those that can pend: the last of them may have its data fetched. */
+#define FORTH_STREAM_SOURCES (FORTH_QUEUE_REQUESTS + 2u)
 
 struct forth_host;
 
@@ -118,10 +120,12 @@ struct forth_stream {
     struct forth_host *host; /* Says what to post, learns of what came; NULL: the members say. */
     uint32_t self;
     uint8_t destinations[FORTH_PORTS_MAX];
-    uint32_t destination_count, turn; /* 0 destinations: the node only receives. */
-    bool at_random;                   /* Destinations are drawn, not taken in turn. */
-    uint32_t least, most;             /* QWords of a packet; drawn uniformly if they differ. */
-    uint64_t limit;                   /* Packets to post; UINT64_MAX: no end. */
+    uint32_t destination_count, turn;    /* 0 destinations: the node only receives. */
+    bool at_random;                      /* Destinations are drawn, not taken in turn. */
+    uint32_t least, most;                /* QWords of a packet; drawn uniformly if they differ. */
+    uint16_t free[FORTH_STREAM_SOURCES]; /* Places of data that no request needs. */
+    uint32_t free_count;
+    uint64_t limit; /* Packets to post; UINT64_MAX: no end. */
     uint64_t posted;
     struct prng prng;
     uint64_t numbers[FORTH_PORTS_MAX];

@@ -33,14 +33,27 @@ static uint32_t left_so_far(const struct forth_node *node)
     return words < node->leaving ? (uint32_t)words : node->leaving;
 }
 
-uint64_t forth_node_room_ps(struct forth_node *node, uint32_t words)
+/* When `words` more fit into a memory of `room` words, out of which `leaving` words go. */
+static uint64_t fits_ps(const struct forth_node *node, uint32_t used, uint32_t words, uint32_t room,
+                        uint32_t leaving)
 {
-    const uint32_t used = node->host2net.used;
-    if (used + words <= FORTH_FIFO_WORDS + left_so_far(node)) {
+    if (used + words <= room + (leaving > 0 ? left_so_far(node) : 0)) {
         return 0;
     }
-    const uint32_t missing = used + words - FORTH_FIFO_WORDS;
-    return missing > node->leaving ? UINT64_MAX : node->leaving_from_ps + missing * word_ps(node);
+    const uint32_t missing = used + words - room;
+    return missing > leaving ? UINT64_MAX : node->leaving_from_ps + missing * word_ps(node);
+}
+
+/* Each queue has an equal share of the memory; a packet that is larger has to be alone in it. */
+uint64_t forth_node_room_ps(struct forth_node *node, uint32_t queue, uint32_t words)
+{
+    const uint64_t all_ps =
+        fits_ps(node, node->host2net.used, words, FORTH_FIFO_WORDS, node->leaving);
+    const uint32_t share = FORTH_FIFO_WORDS / node->config.queues;
+    const uint32_t leaving = node->leaving_queue == queue ? node->leaving : 0;
+    const uint64_t own_ps =
+        fits_ps(node, node->words_to[queue], words, words > share ? words : share, leaving);
+    return all_ps > own_ps ? all_ps : own_ps;
 }
 
 void forth_node_show_fifo(struct forth_node *node)
@@ -55,6 +68,7 @@ static void end_leaving(struct forth_node *node)
 {
     if (node->leaving > 0 && left_so_far(node) == node->leaving) {
         forth_fifo_take(&node->host2net, node->leaving);
+        node->words_to[node->leaving_queue] -= node->leaving;
         node->leaving = 0;
         forth_node_show_fifo(node);
     }
@@ -91,7 +105,13 @@ static void send_credit(struct forth_node *node)
 static void send_packet(struct forth_node *node, struct forth_packet *packet)
 {
     const uint32_t qwords = packet->qwords;
+    const uint32_t queue = forth_node_queue(node, (uint32_t)(packet->header >> 56));
     list_remove(&packet->node);
+    if (list_empty(&node->outgoing[queue])) {
+        node->sendable &= ~(UINT64_C(1) << queue);
+    }
+    node->sent_last = queue;
+    node->leaving_queue = queue;
     forth_fifo_count(&node->host2net, false, true);
     forth_window_sent(&node->windows[packet->header >> 56], qwords + FORTH_OVERHEAD_WORDS);
     node->leaving = qwords + HEADER_WORDS;
@@ -105,6 +125,26 @@ static void send_packet(struct forth_node *node, struct forth_packet *packet)
     forth_node_fetch(node); /* There will be room for another packet. */
 }
 
+static bool admitted(const struct forth_node *node, uint32_t queue)
+{
+    const struct forth_packet *packet =
+        CONTAINER_OF(node->outgoing[queue].next, struct forth_packet, node);
+    return forth_window_admits(&node->windows[packet->header >> 56],
+                               packet->qwords + FORTH_OVERHEAD_WORDS);
+}
+
+/* The queues whose first packets have credit take turns. NULL: none has. */
+static struct forth_packet *next_packet(const struct forth_node *node)
+{
+    uint64_t eligible = 0;
+    for (uint64_t left = node->sendable; left != 0; left &= left - 1) {
+        const uint32_t queue = (uint32_t)__builtin_ctzll(left);
+        eligible |= (uint64_t)admitted(node, queue) << queue;
+    }
+    const int queue = forth_round_robin(eligible, node->sent_last, FORTH_PORTS_MAX);
+    return queue < 0 ? NULL : CONTAINER_OF(node->outgoing[queue].next, struct forth_packet, node);
+}
+
 static void transmit(struct sim *sim, struct sim_event *event)
 {
     struct forth_node *node = CONTAINER_OF(event, struct forth_node, transmit);
@@ -115,10 +155,9 @@ static void transmit(struct sim *sim, struct sim_event *event)
     end_leaving(node);
     if (node->credits_due > 0) {
         send_credit(node);
-    } else if (!list_empty(&node->outgoing)) {
-        struct forth_packet *packet = CONTAINER_OF(node->outgoing.next, struct forth_packet, node);
-        if (!forth_window_admits(&node->windows[packet->header >> 56],
-                                 packet->qwords + FORTH_OVERHEAD_WORDS)) {
+    } else if (node->sendable != 0) {
+        struct forth_packet *packet = next_packet(node);
+        if (packet == NULL) {
             block(node);
             return;
         }
@@ -253,7 +292,10 @@ static void drop_all(struct forth_node *node, struct list *packets)
 /* Packets that waited to leave were not sent yet; packets that came count as taken out. */
 void forth_node_reset_link(struct forth_node *node)
 {
-    drop_all(node, &node->outgoing);
+    for (uint32_t i = 0; i < FORTH_PORTS_MAX; i++) {
+        drop_all(node, &node->outgoing[i]);
+    }
+    node->sendable = 0;
     struct list *at;
     while ((at = list_pop(&node->incoming)) != NULL) {
         struct forth_packet *packet = CONTAINER_OF(at, struct forth_packet, node);
@@ -276,7 +318,9 @@ void forth_node_attach_link(struct forth_node *node)
                                    .in = node->end.in,
                                    .on_packet = on_packet,
                                    .on_credit = on_credit};
-    list_init(&node->outgoing);
+    for (uint32_t i = 0; i < FORTH_PORTS_MAX; i++) {
+        list_init(&node->outgoing[i]);
+    }
     list_init(&node->incoming);
     sim_event_init(&node->transmit, transmit);
     sim_event_init(&node->refresh, refresh);

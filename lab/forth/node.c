@@ -23,6 +23,16 @@ uint8_t *forth_node_memory(struct forth_node *node, uint64_t address, size_t len
     return at;
 }
 
+uint32_t forth_node_pending(const struct forth_node *node)
+{
+    return node->queue.pending + node->voqs.count;
+}
+
+uint32_t forth_node_pending_to(const struct forth_node *node, uint32_t to)
+{
+    return node->queue.pending + node->voqs.to[to % FORTH_PORTS_MAX].count;
+}
+
 /* -- The driver ---------------------------------------------------------------------------------*/
 
 uint32_t forth_node_read(struct forth_node *node, uint32_t offset)
@@ -62,6 +72,7 @@ void forth_node_write(struct forth_node *node, uint32_t offset, uint32_t value)
         const enum forth_command command = forth_registers_write(&node->registers, offset, value);
         if (command & FORTH_COMMAND_RESET_QUEUE) {
             forth_queue_reset(&node->queue);
+            forth_voqs_init(&node->voqs);
             node->fetch_queued = false;
         }
         if (command & FORTH_COMMAND_SOFTWARE_RESET) {
@@ -96,6 +107,7 @@ void forth_node_open(struct forth_node *node, struct forth_fabric *fabric, struc
     forth_config_init(&node->config_space);
     forth_registers_init(&node->registers);
     forth_queue_init(&node->queue, config->full_by_pointer);
+    forth_voqs_init(&node->voqs);
     forth_node_attach_bus(node);
     forth_node_attach_link(node);
     forth_node_configure(node, FORTH_CONFIG_LATENCY, config->latency_timer << 8);

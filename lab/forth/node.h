@@ -21,6 +21,7 @@
 #include "hardware/forth/registers.h"
 #include "hardware/forth/request_queue.h"
 #include "hardware/forth/sampler.h"
+#include "hardware/forth/voqs.h"
 #include "lab/forth/bus.h"
 #include "lab/forth/link.h"
 #include "sim/memory.h"
@@ -49,6 +50,7 @@ struct forth_node_config {
     uint64_t refresh_ps;
     /* The room where the link leads: a crosspoint's, a NIC's FIFO's, or FORTH_BUFFER_UNBOUNDED. */
     uint32_t window_words;
+    uint32_t queues; /* From bus to network, one for each destination; 1: one FIFO for all. */
     bool full_by_pointer;
     bool core_shared;      /* The host posts while the core waits for fetched data. */
     bool credits_coalesce; /* One credit reports all changes of the counter. */
@@ -63,6 +65,8 @@ struct forth_program {
     /* Gives the next request to write into the queue; false: none now. Called when the node holds
      * the bus. */
     bool (*post)(struct forth_node *node, struct forth_request *request);
+    /* The NIC has read the data of a request, or cannot. */
+    void (*fetched)(struct forth_node *node, const struct forth_request *request);
     /* A packet's payload is in memory. `flagged`: its body CRC was wrong. */
     void (*delivered)(struct forth_node *node, const struct forth_header *header, bool flagged);
     /* A notification has been written: its source buffer is free (local), or data came (remote). */
@@ -94,6 +98,7 @@ struct forth_node {
     struct forth_config_space config_space;
     struct forth_registers registers;
     struct forth_queue queue;
+    struct forth_voqs voqs; /* Its requests, if there is more than one queue to the network. */
     struct forth_sampler sampler;
     struct forth_fetch fetch;
     struct forth_delivery delivery;
@@ -105,9 +110,13 @@ struct forth_node {
     bool has_next;
     struct forth_packet *filling; /* The packet that the fetch fills. */
     bool fetch_queued;            /* Its request is still the queue's head: there was no reset. */
-    struct list outgoing, incoming;
+    struct list outgoing[FORTH_PORTS_MAX]; /* By queue to the network. */
+    uint64_t sendable;                     /* Bit i: queue i has a packet. */
+    uint32_t words_to[FORTH_PORTS_MAX];    /* The part of Host2Net that each queue uses. */
+    uint32_t fetched_last, sent_last;      /* The queues whose turn was last. */
+    struct list incoming;
     struct sim_event transmit, split, room, forward, refresh, sample;
-    uint32_t leaving; /* Words of the packet that is leaving Host2Net, */
+    uint32_t leaving, leaving_queue; /* Words of the packet that is leaving Host2Net, */
     uint64_t leaving_from_ps;
     /* How often the ledger's value has changed since the last credit was sent. */
     uint32_t credits_due;
@@ -132,6 +141,11 @@ void forth_node_close(struct forth_node *node);
 
 /* Says that the program has something to post. */
 void forth_node_kick(struct forth_node *node);
+
+/* Requests that the NIC has not begun to serve, or is serving; those of them that would have to be
+ * served before another one for `to`. */
+uint32_t forth_node_pending(const struct forth_node *node);
+uint32_t forth_node_pending_to(const struct forth_node *node, uint32_t to);
 
 /* The driver, outside of measured time: registers by offset from BAR1, and configuration space. */
 uint32_t forth_node_read(struct forth_node *node, uint32_t offset);
@@ -162,9 +176,14 @@ void forth_node_fetch(
 void forth_node_deliver(struct forth_node *node);
 void forth_node_transmit(struct forth_node *node); /* A packet or a credit is ready to be sent. */
 void forth_node_forwarded(struct forth_node *node, uint32_t words);
-/* The time at which Host2Net has room for `words` words; UINT64_MAX: not before another packet
- * begins. */
-uint64_t forth_node_room_ps(struct forth_node *node, uint32_t words);
+/* The time at which Host2Net has room for `words` words of a queue, 0 for now; UINT64_MAX: not
+ * before another packet begins. */
+uint64_t forth_node_room_ps(struct forth_node *node, uint32_t queue, uint32_t words);
+/* The queue to the network in which packets for `to` wait. */
+static inline uint32_t forth_node_queue(const struct forth_node *node, uint32_t to)
+{
+    return node->config.queues > 1 ? to % FORTH_PORTS_MAX : 0;
+}
 void forth_node_show_fifo(struct forth_node *node); /* Shows its level in the trace. */
 void forth_node_reset_link(struct forth_node *node);
 void forth_node_reset_dma(struct forth_node *node);

@@ -4,9 +4,9 @@
 #include "lab/forth/host.h"
 
 #define SLOT_BYTES   4096u
-#define SOURCE_SLOTS 64u /* More than the requests that pend and the packets in the FIFO. */
-#define TARGET_SLOTS 8u  /* Target slots for each source. */
-#define TARGETS_AT   (SOURCE_SLOTS * SLOT_BYTES)
+#define TARGET_SLOTS 8u /* Target slots for each source. */
+#define TARGETS_AT   0x40000u
+#define SOURCES_AT   (TARGETS_AT + FORTH_PORTS_MAX * TARGET_SLOTS * SLOT_BYTES)
 
 static uint32_t flow_of(uint32_t from, uint32_t to)
 {
@@ -26,6 +26,19 @@ static uint32_t pick_size(struct forth_stream *stream)
                 : (uint32_t)prng_below(&stream->prng, stream->most - stream->least + 1));
 }
 
+/* Passes destinations over for which enough is pending. False: so it is for all. */
+static bool find_turn(struct forth_stream *stream, const struct forth_node *node)
+{
+    for (uint32_t i = 0; i < stream->destination_count; i++) {
+        if (forth_node_pending_to(node, stream->destinations[stream->turn]) <
+            FORTH_STREAM_PENDING) {
+            return true;
+        }
+        stream->turn = (stream->turn + 1) % stream->destination_count;
+    }
+    return false;
+}
+
 /* The next packet. False: there is none now. */
 static bool choose(struct forth_stream *stream, const struct forth_node *node, uint32_t *to,
                    uint32_t *qwords)
@@ -33,17 +46,32 @@ static bool choose(struct forth_stream *stream, const struct forth_node *node, u
     if (stream->host != NULL) {
         return forth_host_next(stream->host, to, qwords);
     }
-    if (stream->posted == stream->limit || stream->destination_count == 0 ||
-        node->queue.pending >= FORTH_STREAM_PENDING) {
+    if (stream->posted == stream->limit || stream->destination_count == 0) {
         return false;
     }
     if (stream->at_random) {
         stream->turn = (uint32_t)prng_below(&stream->prng, stream->destination_count);
     }
+    if (!find_turn(stream, node)) {
+        return false;
+    }
     *to = stream->destinations[stream->turn];
     *qwords = pick_size(stream);
     stream->turn = (stream->turn + 1) % stream->destination_count;
     return true;
+}
+
+static uint32_t take_source(struct forth_stream *stream)
+{
+    CHECK(stream->free_count > 0);
+    return stream->free[--stream->free_count];
+}
+
+/* Its data may change from now on. */
+static void fetched(struct forth_node *node, const struct forth_request *request)
+{
+    struct forth_stream *stream = node->program.owner;
+    stream->free[stream->free_count++] = (uint16_t)((request->source - SOURCES_AT) / SLOT_BYTES);
 }
 
 static bool post(struct forth_node *node, struct forth_request *request)
@@ -53,7 +81,7 @@ static bool post(struct forth_node *node, struct forth_request *request)
     if (!choose(stream, node, &to, &qwords)) {
         return false;
     }
-    const uint64_t source = stream->posted % SOURCE_SLOTS * SLOT_BYTES;
+    const uint64_t source = SOURCES_AT + (uint64_t)take_source(stream) * SLOT_BYTES;
     const uint64_t number = stream->numbers[to]++;
     uint64_t payload[FORTH_WORDS_MAX];
     sim_payload_fill(payload, qwords, flow_of(stream->self, to), number);
@@ -112,8 +140,12 @@ void forth_stream_open(struct forth_stream *stream, struct forth_machine *machin
     for (uint32_t i = 0; i < FORTH_PORTS_MAX; i++) {
         stream->arrived[i].from_ps = warm_ps;
     }
-    machine->nodes[self].program =
-        (struct forth_program){.post = post, .delivered = delivered, .owner = stream};
+    machine->nodes[self].program = (struct forth_program){
+        .post = post, .fetched = fetched, .delivered = delivered, .owner = stream};
+    while (stream->free_count < FORTH_STREAM_SOURCES) {
+        stream->free[stream->free_count] = (uint16_t)stream->free_count;
+        stream->free_count++;
+    }
 }
 
 void forth_stream_to(struct forth_stream *stream, uint32_t node)

@@ -26,7 +26,10 @@ struct one {
 static bool open_plan(struct lab_plan *plan, struct lab_run *run)
 {
     const bool direct = lab_word(run, "joined") != 0;
-    const uint32_t crosspoint = (uint32_t)lab_value(run, "crosspoint") - FORTH_OVERHEAD_WORDS;
+    /* A credit tells whole units of 32 words: up to 31 that are free stay unknown for ever. */
+    const uint32_t untold = (1u << FORTH_CREDIT_SHIFT) - 1;
+    const uint32_t crosspoint =
+        (uint32_t)lab_value(run, "crosspoint") - FORTH_OVERHEAD_WORDS - untold;
     const uint32_t most = direct || crosspoint > FORTH_WORDS_MAX ? FORTH_WORDS_MAX : crosspoint;
     const struct lab_plan_limits limits = {.nodes = (uint32_t)lab_value(run, "nodes"),
                                            .bytes_most = most * FORTH_QWORD_BYTES,
@@ -61,7 +64,7 @@ static void look(struct one *one)
 {
     const struct forth_machine *machine = &one->machine;
     for (uint32_t i = 0; i < machine->count; i++) {
-        lab_lengths_count(&one->requests, machine->nodes[i].queue.pending);
+        lab_lengths_count(&one->requests, forth_node_pending(&machine->nodes[i]));
         for (uint32_t k = 0; machine->switched && k < machine->count; k++) {
             lab_lengths_count(&one->packets, crossbar_point(&machine->crossbar, i, k)->words);
         }

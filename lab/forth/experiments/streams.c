@@ -484,8 +484,8 @@ const struct lab_experiment forth_all_to_all = {
     FORTH_COMMON,
     .name = "forth/all-to-all",
     .what = "every node sends to every other in turn",
-    .uses = FORTH_USES_MACHINE "jitter=20 " FORTH_USES_SWITCH "ports start order " FORTH_USES_TIME
-                               "payload",
+    .uses = FORTH_USES_MACHINE "jitter=20 " FORTH_USES_SWITCH
+                               "ports nic_queues start order " FORTH_USES_TIME "payload",
     FORTH_CLAIMS(all_to_all_claims),
     .quick = true,
     .run = all_to_all,
