@@ -111,6 +111,16 @@ struct exanest_flows exanest_flows_of(struct lab_run *run,
 double exanest_transfer_us(struct lab_run *run, const struct exanest_machine_config *config,
                            uint32_t fpga, uint32_t other, bool writes, uint32_t bytes);
 
+/* The old engine's parameters; and the times of a write by FPGA 0 with it, from the store that
+ * starts it to the last byte in memory, and to the last answer. */
+struct exanest_zdma_times {
+    double written_us, answered_us;
+};
+void exanest_set_zdma(struct lab_run *run, struct exanest_machine_config *config);
+struct exanest_zdma_times exanest_zdma_times_of(struct lab_run *run,
+                                                const struct exanest_machine_config *config,
+                                                uint32_t to, uint32_t bytes);
+
 #define EXPERIMENT(symbol) extern const struct lab_experiment symbol;
 #include "lab/exanest/experiments.def"
 #undef EXPERIMENT

@@ -37,6 +37,13 @@ struct setting {
                               * zDMA. */
 };
 
+void exanest_set_zdma(struct lab_run *run, struct exanest_machine_config *config)
+{
+    static const uint16_t packets[] = {64, 16, 32, 128, 256}; /* By the parameter's words. */
+    config->fabric.fpga.zdma.packet = packets[lab_word(run, "zdma_packet")];
+    config->fabric.fpga.zdma.outstanding = (uint8_t)lab_value(run, "zdma_outstanding");
+}
+
 static uint32_t scaled(double share, uint32_t ns)
 {
     return (uint32_t)llround(share * ns);
@@ -44,7 +51,6 @@ static uint32_t scaled(double share, uint32_t ns)
 
 static struct setting setting_of(struct lab_run *run)
 {
-    static const uint16_t packets[] = {64, 16, 32, 128, 256}; /* By the parameter's words. */
     const double share = lab_value(run, "software") / 100;
     struct setting setting = {.run = run, .config = exanest_config_of(run, 1, 1, 1)};
     struct exanest_firmware_costs *costs = &setting.config.firmware.costs;
@@ -59,8 +65,7 @@ static struct setting setting_of(struct lab_run *run)
     setting.call_ns = scaled(share, EXANEST_CALL_NS);
     setting.poll_ns = scaled(share, EXANEST_POLL_NS);
     fpga->memory.read_cycles = (uint32_t)lab_value(run, "hit");
-    fpga->zdma.packet = packets[lab_word(run, "zdma_packet")];
-    fpga->zdma.outstanding = (uint8_t)lab_value(run, "zdma_outstanding");
+    exanest_set_zdma(run, &setting.config);
     return setting;
 }
 
@@ -73,15 +78,17 @@ static double engine_us(const struct setting *setting, bool writes, uint32_t byt
     return exanest_flows_of(setting->run, &setting->config, &program, 1).us;
 }
 
-/* From the store that starts it to the last byte in memory. */
-static double zdma_us(const struct setting *setting, uint32_t bytes)
+struct exanest_zdma_times exanest_zdma_times_of(struct lab_run *run,
+                                                const struct exanest_machine_config *config,
+                                                uint32_t to, uint32_t bytes)
 {
-    struct exanest_machine_config config = setting->config;
-    config.process_bytes = exanest_program_memory(bytes);
-    struct exanest_world *world = exanest_world_begin(setting->run, &config);
+    struct exanest_machine_config sized = *config;
+    sized.process_bytes = exanest_program_memory(bytes);
+    struct exanest_world *world = exanest_world_begin(run, &sized);
     struct exanest_machine *machine = &world->machine;
-    const struct exanest_fpga *target = exanest_fabric_fpga(&machine->fabric, 1);
-    const struct exanest_write write = {.to = 1,
+    const struct exanest_fpga *source_fpga = exanest_fabric_fpga(&machine->fabric, 0);
+    const struct exanest_fpga *target = exanest_fabric_fpga(&machine->fabric, to);
+    const struct exanest_write write = {.to = to,
                                         .source = exanest_program_source(),
                                         .va = exanest_program_target(bytes),
                                         .bytes = bytes};
@@ -94,15 +101,21 @@ static double zdma_us(const struct setting *setting, uint32_t bytes)
     CHECK(started);
     while (target->memory.words_written < words && sim_step(&world->sim)) {
     }
-    const double us = (double)world->sim.now_ps / 1e6;
-    while (sim_step(&world->sim)) {
+    struct exanest_zdma_times times = {.written_us = (double)world->sim.now_ps / 1e6};
+    while (source_fpga->zdma.state.phase != EXANEST_ZDMA_DONE && sim_step(&world->sim)) {
     }
-    if (exanest_fabric_fpga(&machine->fabric, 0)->zdma.state.phase != EXANEST_ZDMA_DONE ||
-        memcmp(source, exanest_machine_bytes(machine, 1, 0, write.va, bytes), bytes) != 0) {
-        lab_fail(setting->run, "a transfer of the zDMA failed");
+    times.answered_us = (double)world->sim.now_ps / 1e6;
+    if (source_fpga->zdma.state.phase != EXANEST_ZDMA_DONE ||
+        memcmp(source, exanest_machine_bytes(machine, to, 0, write.va, bytes), bytes) != 0) {
+        lab_fail(run, "a transfer of the zDMA failed");
     }
     exanest_world_end(world);
-    return us;
+    return times;
+}
+
+static double zdma_us(const struct setting *setting, uint32_t bytes)
+{
+    return exanest_zdma_times_of(setting->run, &setting->config, 1, bytes).written_us;
 }
 
 /* The least size for which the engine's read does not take longer, between `least`, for which it
