@@ -83,9 +83,11 @@ static void show_progress(struct run *run, struct instant now)
     const uint64_t bytes = bytes_stored(run);
     const double seconds = (double)(now.ns - run->shown.ns) / 1e9;
     if (bytes != run->shown_bytes) {
-        fprintf(stderr, "\r%u open, %llu messages, %.3f Gb/s, %llu packets sent again ", run->open,
-                (unsigned long long)run->board.messages,
+        fprintf(stderr,
+                "\r%u open, %llu messages, %.3f Gb/s, %.1f us to an ACK, %llu packets sent again ",
+                run->open, (unsigned long long)run->board.messages,
                 (double)(bytes - run->shown_bytes) * 8e-9 / seconds,
+                (double)feroce_latency_mean_ns(&run->board.latency) / 1e3,
                 (unsigned long long)run->board.window.resent);
         run->has_line = true;
     }
@@ -108,6 +110,10 @@ static void print_stats(const struct run *run)
     }
     print_counter("messages", board->messages);
     print_counter("messages_padded", padded);
+    print_counter("latency_messages", board->latency.messages);
+    print_counter("latency_mean_ns", feroce_latency_mean_ns(&board->latency));
+    print_counter("latency_least_ns", board->latency.least_ns);
+    print_counter("latency_most_ns", board->latency.most_ns);
     print_counter("packets_stored", board->window.stored);
     print_counter("packets_sent", board->window.sent);
     print_counter("packets_sent_again", board->window.resent);

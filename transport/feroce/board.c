@@ -317,6 +317,8 @@ enum feroce_visit feroce_board_visit(struct feroce_board *board, struct instant 
     *rewound = read.rewound;
     if (visit == FEROCE_VISIT_PACKET) {
         make_packet(board, index, &read, packet);
+        feroce_ack_timer_sent(&board->queues[index].ack_timer, packet->psn, packet->is_last,
+                              read.resent, now);
     } else if (visit == FEROCE_VISIT_GIVES_UP) {
         give_up(board, index);
     }
@@ -358,6 +360,7 @@ static enum feroce_arrival judge_roce(struct feroce_board *board, const uint8_t 
         feroce_window_answer(&board->window, index, syndrome, psn, now);
     if (arrival == FEROCE_ARRIVAL_ACK) {
         board->table.contexts[index].acked = psn;
+        feroce_ack_timer_acked(&board->queues[index].ack_timer, psn, now, &board->latency);
     } else if (arrival == FEROCE_ARRIVAL_FATAL && (syndrome & 0x60) == ROCE_AETH_NAK &&
                (syndrome & ROCE_AETH_VALUE_MASK) != 0) {
         board->queues[index].refused = feroce_window_header(&board->window, index, psn)->opcode;

@@ -25,6 +25,7 @@
 #include "base/instant.h"
 #include "transport/feroce/cm_master.h"
 #include "transport/feroce/cm_slave.h"
+#include "transport/feroce/latency.h"
 #include "transport/feroce/qp_table.h"
 #include "transport/feroce/retransmission.h"
 #include "wire/feroce.h"
@@ -110,6 +111,7 @@ struct feroce_queue {
     bool halted;
     uint8_t refused; /* The opcode of the packet that the peer refused for good. */
     uint32_t stored; /* Bytes of the message so far. */
+    struct feroce_ack_timer ack_timer;
 };
 
 struct feroce_board {
@@ -127,6 +129,7 @@ struct feroce_board {
     uint64_t cm_version_suspect;
     uint64_t wrong_icrc; /* Accepted all the same. */
     uint64_t messages;   /* Stored to their end. */
+    struct feroce_latency latency;
 };
 
 /* NULL, or why there is no such board. */

@@ -176,6 +176,52 @@ static void test_sent_again(void **state)
     test_end(board);
 }
 
+/* Times from a message's last packet to its ACK: one message of a queue pair at a time, and none of
+ * which a packet was sent again. */
+static void test_latency(void **state)
+{
+    (void)state;
+    const struct feroce_board_config config = test_config();
+    struct feroce_board *board = test_begin(&config);
+    const struct feroce_latency *latency = &board->latency;
+    const uint32_t a = test_open(board, 0xfffffe);
+    test_store(board, a, 3, test_at(0)); /* PSN 0xfffffe, 0xffffff, 0. */
+    test_store(board, a, 1, test_at(0)); /* 1: while the first one is watched. */
+    for (uint32_t i = 0; i < 4; i++) {
+        (void)test_sent(board, test_at(100 + 10 * i)); /* The first one's last packet at 120. */
+    }
+    assert_int_equal(test_answer(board, a, 0, 0xffffff, test_at(200)), FEROCE_ARRIVAL_ACK);
+    assert_int_equal(latency->messages, 0);
+    assert_int_equal(test_answer(board, a, 0, 0, test_at(420)), FEROCE_ARRIVAL_ACK);
+    assert_int_equal(latency->messages, 1);
+    assert_int_equal(latency->sum_ns, 300);
+    assert_int_equal(test_answer(board, a, 0, 1, test_at(500)), FEROCE_ARRIVAL_ACK);
+    assert_int_equal(latency->messages, 1);
+    /* One ACK for all. */
+    test_store(board, a, 2, test_at(500));
+    (void)test_sent(board, test_at(500));
+    (void)test_sent(board, test_at(600));
+    assert_int_equal(test_answer(board, a, 0, 3, test_at(700)), FEROCE_ARRIVAL_ACK);
+    assert_int_equal(latency->messages, 2);
+    assert_int_equal(latency->least_ns, 100);
+    assert_int_equal(latency->most_ns, 300);
+    assert_int_equal(feroce_latency_mean_ns(latency), 200);
+    /* Sent again: it does not count, and the next one does. */
+    test_store(board, a, 1, test_at(1000));
+    assert_int_equal(test_sent(board, test_at(1000)), 4);
+    assert_int_equal(test_answer(board, a, ROCE_NAK_PSN_SEQUENCE, 4, test_at(1100)),
+                     FEROCE_ARRIVAL_NAK);
+    assert_int_equal(test_sent(board, test_at(1200)), 4);
+    assert_int_equal(test_answer(board, a, 0, 4, test_at(1300)), FEROCE_ARRIVAL_ACK);
+    assert_int_equal(latency->messages, 2);
+    test_store(board, a, 1, test_at(1400));
+    (void)test_sent(board, test_at(1400));
+    assert_int_equal(test_answer(board, a, 0, 5, test_at(1450)), FEROCE_ARRIVAL_ACK);
+    assert_int_equal(latency->messages, 3);
+    assert_int_equal(latency->least_ns, 50);
+    test_end(board);
+}
+
 /* A program's requests are judged. */
 static void test_refused(void **state)
 {
@@ -355,10 +401,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_packets),    cmocka_unit_test(test_interleaving),
-        cmocka_unit_test(test_sent_again), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_2024),       cmocka_unit_test(test_pattern),
-        cmocka_unit_test(test_offsets),    cmocka_unit_test(test_frequency),
-        cmocka_unit_test(test_slow_queue),
+        cmocka_unit_test(test_sent_again), cmocka_unit_test(test_latency),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_2024),
+        cmocka_unit_test(test_pattern),    cmocka_unit_test(test_offsets),
+        cmocka_unit_test(test_frequency),  cmocka_unit_test(test_slow_queue),
     };
     return cmocka_run_group_tests_name("feroce_packets", tests, NULL, NULL);
 }
