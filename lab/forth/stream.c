@@ -26,17 +26,17 @@ static uint32_t pick_size(struct forth_stream *stream)
                 : (uint32_t)prng_below(&stream->prng, stream->most - stream->least + 1));
 }
 
-/* Passes destinations over for which enough is pending. False: so it is for all. */
-static bool find_turn(struct forth_stream *stream, const struct forth_node *node)
+/* How many destinations further one is for which not too much is pending; the count: none is. */
+static uint32_t turns_to_room(const struct forth_stream *stream, const struct forth_node *node)
 {
-    for (uint32_t i = 0; i < stream->destination_count; i++) {
-        if (forth_node_pending_to(node, stream->destinations[stream->turn]) <
-            FORTH_STREAM_PENDING) {
-            return true;
-        }
-        stream->turn = (stream->turn + 1) % stream->destination_count;
+    uint32_t turns = 0;
+    while (turns < stream->destination_count &&
+           forth_node_pending_to(
+               node, stream->destinations[(stream->turn + turns) % stream->destination_count]) >=
+               FORTH_STREAM_PENDING) {
+        turns++;
     }
-    return false;
+    return turns;
 }
 
 /* The next packet. False: there is none now. */
@@ -46,15 +46,14 @@ static bool choose(struct forth_stream *stream, const struct forth_node *node, u
     if (stream->host != NULL) {
         return forth_host_next(stream->host, to, qwords);
     }
-    if (stream->posted == stream->limit || stream->destination_count == 0) {
+    if (stream->posted == stream->limit ||
+        turns_to_room(stream, node) == stream->destination_count) {
         return false;
     }
     if (stream->at_random) {
         stream->turn = (uint32_t)prng_below(&stream->prng, stream->destination_count);
     }
-    if (!find_turn(stream, node)) {
-        return false;
-    }
+    stream->turn = (stream->turn + turns_to_room(stream, node)) % stream->destination_count;
     *to = stream->destinations[stream->turn];
     *qwords = pick_size(stream);
     stream->turn = (stream->turn + 1) % stream->destination_count;
