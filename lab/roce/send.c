@@ -496,7 +496,7 @@ static void fill_datagram(struct roce_flight *flight, const struct nic_av *av,
     flight->headers_bytes = (uint32_t)roce_encode_headers(&packet, flight->headers);
     flight->data_bytes = CM_MAD_BYTES;
     flight->pad_bytes = 0;
-    flight->answers = flight->inlined = flight->unreadable = false;
+    flight->answers = flight->inlined = flight->unreadable = flight->paid = false;
     flight->gathered = true;
     memcpy(flight->payload, mad, CM_MAD_BYTES);
     open_frame(flight, av, SIM_NOT_ECT);
@@ -516,7 +516,9 @@ void roce_manage(struct roce_function *function, const struct nic_av *av,
     flight->connection = roce_connection_at(function, CM_QPN);
     flight->birth = flight->connection->birth;
     fill_datagram(flight, av, mad);
-    roce_wait(function->node, roce_room(flight));
+    if (function->node->units == NULL) { /* As for a packet of the engine. */
+        roce_wait(function->node, roce_room(flight));
+    }
     sim_event_init(&flight->event, on_manager_rung);
     sim_schedule(roce->sim, &flight->event, roce_pcie_ring(function->node, BELL_BYTES));
 }
