@@ -9,7 +9,7 @@
 #include "lab/exanest/program.h"
 #include "lab/lab.h"
 
-#define EXANEST_PARAMETER_COUNT (87 + LAB_PLAN_PARAMETER_COUNT)
+#define EXANEST_PARAMETER_COUNT (88 + LAB_PLAN_PARAMETER_COUNT)
 extern const struct lab_document exanest_document;
 extern const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT];
 

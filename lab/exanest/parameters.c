@@ -137,6 +137,7 @@ const struct lab_parameter exanest_parameters[EXANEST_PARAMETER_COUNT] = {
                     "until the R5 sends a block again whose destination had a page fault"),
     LAB_FITTED_REAL("EXA-E-faults", "page_in", "us", 9.5, 0, 10000,
                     "OC; Psistakis2020: 2.6 times as long", "until a page that is absent is there"),
+    LAB_WHOLE("writes", "", 8, 1, 32, "OC", "writes that are under way at once, where rate counts"),
     LAB_REAL("pin", "us", 1, 0, 1000, "OC", "a call that pins memory, and gives it back"),
     LAB_REAL("pin_page", "us", 0.25, 0, 1000, "OC", "and this for each page"),
     LAB_REAL("r5_read", "us", 0.13, 0, 100, "OC; 6.2: reads of the PL are slow",
