@@ -100,6 +100,15 @@ static void test_incast(void **state)
     assert_true(reading("qps=200 direction=in work=read", "rate") > 0);
 }
 
+/* A link that is far too slow is booked long beyond the end of a run, and has waited for the first
+ * packet: it was busy nearly always, and not always. */
+static void test_booked(void **state)
+{
+    (void)state;
+    const double share = reading("qps=200 direction=in ethernet=40", "link_share");
+    assert_true(share > 0.99 && share < 1);
+}
+
 static void test_losses(void **state)
 {
     (void)state;
@@ -121,7 +130,7 @@ int main(void)
         cmocka_unit_test(test_bounds),      cmocka_unit_test(test_directions),
         cmocka_unit_test(test_hits),        cmocka_unit_test(test_losses),
         cmocka_unit_test(test_translation), cmocka_unit_test(test_incast),
-        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_list),        cmocka_unit_test(test_booked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
