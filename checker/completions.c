@@ -13,12 +13,6 @@ static void skip_over(struct ring *ring)
     }
 }
 
-/* The NIC may send the request's bytes once more, until it is acknowledged. */
-static bool repeats(const struct checked_qp *qp)
-{
-    return qp->type != QP_UD && qp->type != QP_UC;
-}
-
 /* How the memory that the request names came to be not the NIC's or the program's any more. */
 static enum checker_rule end_of_memory(const struct checker *checker, const struct posted *posted)
 {
@@ -47,40 +41,6 @@ static bool judge_presence(struct checker *checker, uint32_t qpn, const struct p
              end == CHECKER_FREED ? "was freed" : "was a variable of a function that returned");
     }
     return end == CHECKER_RULE_COUNT;
-}
-
-static void judge_bytes(struct checker *checker, const struct checked_qp *qp,
-                        const struct posted *posted, const char *until)
-{
-    uint32_t now;
-    if (posted->summed && checker->memory->sum(posted->segments, posted->sge_count, &now) &&
-        now != posted->sum) {
-        tell(checker, repeats(qp) ? CHECKER_SEND_CHANGED : CHECKER_DATAGRAM_CHANGED,
-             qp->object.number, posted,
-             "the %u bytes of a %s (wr_id %#" PRIx64
-             ") were changed between its post and %s, by the program or by what came from a peer: "
-             "the peer gets the old or the new ones, or some of each",
-             posted->bytes, kind_name(posted->kind), posted->wr_id, until);
-    }
-}
-
-static bool overlap(const struct segment *one, const struct segment *other)
-{
-    return one->address < other->address + other->bytes &&
-           other->address < one->address + one->bytes;
-}
-
-void judge_reuse(struct checker *checker, const struct checked_qp *qp, const struct posted *next)
-{
-    if (ring_count(&qp->sends) == 0 || next->sge_count == 0) {
-        return;
-    }
-    struct posted *before = ring_at(&qp->sends, qp->sends.tail - 1);
-    if (before->summed && !before->freed && before->gone_key == 0 &&
-        overlap(&before->segments[0], &next->segments[0])) {
-        judge_bytes(checker, qp, before, "the post of another request that names them");
-        before->summed = false;
-    }
 }
 
 static void judge_completed(struct checker *checker, const struct checked_qp *qp,

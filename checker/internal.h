@@ -157,6 +157,14 @@ void judge_keys(struct checker *checker, uint32_t qpn, const struct pd *domain,
                 struct posted *posted, bool writes);
 /* A request that is about to be posted may begin before READs and atomics in front of it are
  * complete. */
+/* The NIC may send the request's bytes once more, until it is acknowledged. */
+static inline bool repeats(const struct checked_qp *qp)
+{
+    return qp->type != QP_UD && qp->type != QP_UC;
+}
+
+void judge_bytes(struct checker *checker, const struct checked_qp *qp, const struct posted *posted,
+                 const char *until);
 /* Whether the request before it, whose completion was not polled, still has its bytes, if `next`
  * names them again: a program that never polls it would not be told otherwise. */
 void judge_reuse(struct checker *checker, const struct checked_qp *qp, const struct posted *next);
