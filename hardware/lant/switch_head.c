@@ -63,7 +63,7 @@ struct lant_switching lant_switch_judge(const struct lant_switch *self, uint64_t
 }
 
 bool lant_switch_refusal(const uint64_t *flits, uint32_t count, uint32_t self, uint32_t epoch,
-                         struct lant_packet *answer)
+                         enum lant_response why, struct lant_packet *answer)
 {
     struct lant_packet packet;
     uint32_t repaired;
@@ -75,7 +75,7 @@ bool lant_switch_refusal(const uint64_t *flits, uint32_t count, uint32_t self, u
     if (lant_is_answer(request.header.type)) {
         return false;
     }
-    const struct lant_ends ends = lant_answer(&request, self, LANT_DECERR);
+    const struct lant_ends ends = lant_answer(&request, self, why);
     *answer = (struct lant_packet){.header = ends.header, .footer = ends.footer};
     answer->header.epoch = epoch & 3;
     return true;

@@ -80,9 +80,11 @@ static inline void lant_switch_count(struct lant_switch_counters *counters,
     counters->repaired += switching->repaired;
 }
 
-/* DECERR to the sender of the packet that came as `count` flits, in the name of node `self`. False:
- * nobody can be answered, or it is an answer, which nobody answers. */
+/* Why to the sender of the packet that came as `count` flits, in the name of node `self`: DECERR,
+ * or NACK_CRC of a switch that checks what comes by a link. False: nobody can be answered, or it is
+ * an answer, which nobody answers. */
 MUST_USE bool lant_switch_refusal(const uint64_t *flits, uint32_t count, uint32_t self,
-                                  uint32_t epoch, struct lant_packet *answer);
+                                  uint32_t epoch, enum lant_response why,
+                                  struct lant_packet *answer);
 
 #endif

@@ -23,6 +23,10 @@ static void flip_bits(struct lant_fabric *fabric, struct lant_frame *frame)
         return;
     }
     uint64_t bit = sim_errors_next(&fabric->errors, 0, bits);
+    if (fabric->config.checking == LANT_CHECK_CODE) {
+        fabric->counters.corrected += bit < bits;
+        return;
+    }
     while (bit < bits) {
         frame->flits[bit / 64] ^= UINT64_C(1) << (63 - bit % 64);
         fabric->counters.flipped++;
@@ -100,6 +104,38 @@ static bool leads_to_node(const struct lant_fabric *fabric, uint32_t vertex, uin
            fabric->topology.nodes;
 }
 
+static uint32_t port_to(struct lant_fabric *fabric, uint32_t vertex, uint32_t node)
+{
+    const uint32_t entropy =
+        fabric->config.one_way ? 0 : (uint32_t)prng_next(&fabric->sim->prng) | 1;
+    return topology_route(&fabric->topology, vertex, node, entropy);
+}
+
+/* The packet is damaged: its answer leaves the switch that noticed it, when all of it was there. */
+static void nack(struct lant_fabric *fabric, struct lant_frame *frame, uint32_t destination)
+{
+    const struct lant_fabric_config *config = &fabric->config;
+    struct lant_packet answer;
+    if (!lant_switch_refusal(frame->flits, frame->count, destination, 0, LANT_NACK_CRC, &answer) ||
+        answer.header.destination >= fabric->topology.nodes) {
+        drop_at_switch(fabric, frame, &fabric->counters.dropped_checked);
+        return;
+    }
+    const uint64_t checked_ps = frame->head_ps + (uint64_t)config->check_cycles * LANT_CYCLE_PS;
+    const uint64_t known_ps = checked_ps > frame->tail_ps ? checked_ps : frame->tail_ps;
+    fabric->counters.nacked++;
+    frame->count = lant_encode(&answer, frame->flits);
+    leave(fabric, frame->vertex, port_to(fabric, frame->vertex, answer.header.destination), frame,
+          known_ps + (uint64_t)config->switch_cycles * LANT_CYCLE_PS);
+}
+
+static bool is_whole(const struct lant_frame *frame)
+{
+    struct lant_packet packet;
+    uint32_t repaired;
+    return lant_decode(frame->flits, frame->count, &packet, &repaired) == LANT_WHOLE;
+}
+
 static void at_switch(struct lant_fabric *fabric, struct lant_frame *frame)
 {
     if (fabric->flow.ports != NULL && !lant_flow_arrives(fabric, frame)) {
@@ -119,10 +155,11 @@ static void at_switch(struct lant_fabric *fabric, struct lant_frame *frame)
         drop_at_switch(fabric, frame, &fabric->counters.dropped_strangers);
         return;
     }
-    const uint32_t entropy =
-        fabric->config.one_way ? 0 : (uint32_t)prng_next(&fabric->sim->prng) | 1;
-    const uint32_t port =
-        topology_route(&fabric->topology, frame->vertex, head.destination, entropy);
+    if (fabric->config.checking == LANT_CHECK_LINKS && !is_whole(frame)) {
+        nack(fabric, frame, head.destination);
+        return;
+    }
+    const uint32_t port = port_to(fabric, frame->vertex, head.destination);
     if (fabric->config.ageing && !leads_to_node(fabric, frame->vertex, port)) {
         if (head.age == LANT_AGE_MAX) {
             drop_at_switch(fabric, frame, &fabric->counters.dropped_old);
@@ -131,8 +168,10 @@ static void at_switch(struct lant_fabric *fabric, struct lant_frame *frame)
         frame->flits[0] = lant_head_aged(frame->flits[0]);
     }
     fabric->counters.switches++;
-    leave(fabric, frame->vertex, port, frame,
-          frame->head_ps + (uint64_t)fabric->config.switch_cycles * LANT_CYCLE_PS);
+    const bool checks = fabric->config.checking != LANT_CHECK_ENDS && head.payload != 0;
+    const uint64_t cycles =
+        fabric->config.switch_cycles + (checks ? fabric->config.check_cycles : 0);
+    leave(fabric, frame->vertex, port, frame, frame->head_ps + cycles * LANT_CYCLE_PS);
 }
 
 static void on_frame(struct sim *sim, struct sim_event *event)
@@ -164,7 +203,7 @@ static void refuse(struct lant_fabric *fabric, uint32_t node, struct lant_frame 
                    uint64_t head_ps)
 {
     struct lant_packet answer;
-    if (!lant_switch_refusal(frame->flits, frame->count, node, 0, &answer)) {
+    if (!lant_switch_refusal(frame->flits, frame->count, node, 0, LANT_DECERR, &answer)) {
         drop(fabric, frame, &fabric->counters.dropped_strangers);
         return;
     }
@@ -208,6 +247,11 @@ bool lant_fabric_topology(const struct lant_fabric_config *config, struct topolo
         return false;
     }
     const char *refused = lant_flow_refuses(config->flow, config->channels, topology);
+    if (config->checking == LANT_CHECK_LINKS && config->flow != LANT_FLOW_NONE) {
+        (void)snprintf(error, error_bytes, "switches that check have no bound for their buffers");
+        topology_close(topology);
+        return false;
+    }
     if (refused != NULL && !config->may_deadlock) {
         (void)snprintf(error, error_bytes, "%s", refused);
         topology_close(topology);

@@ -35,7 +35,15 @@ struct lant_line {
     uint32_t frame_flits;    /* Flits of the line that a packet takes beside its own: preamble,
                               * end. */
     uint32_t pause_flits;    /* The line takes one more for each pause_flits; 0: none. */
+    uint32_t code_flits;     /* Likewise one of an error correcting code for each; 0: none. */
     bool store_and_forward;  /* A packet leaves the receiving MAC when all of it has come. */
+};
+
+/* Who looks for flipped bits (5.3.2). The words of the parameter "checking". */
+enum lant_checking {
+    LANT_CHECK_ENDS,  /* The receiver, by the CRC. */
+    LANT_CHECK_LINKS, /* Each switch as well: it answers a damaged request with a NACK. */
+    LANT_CHECK_CODE,  /* Each link, by a code that corrects. */
 };
 
 struct lant_fabric_config {
@@ -52,6 +60,8 @@ struct lant_fabric_config {
     enum lant_flow_kind flow;
     uint32_t buffer_flits; /* At a switch, for each channel of a line; LANT_FLOW_NONE: no bound. */
     uint32_t channels;     /* The channels of each line; 0 is 1. */
+    enum lant_checking checking;
+    uint32_t check_cycles; /* What it adds at a switch to a packet with data (5.3.2.1). */
     bool may_deadlock;     /* Networks that need more channels are not refused. */
 };
 
@@ -80,12 +90,15 @@ struct lant_fabric_counters {
     uint64_t carried;           /* Packets that came to their node. */
     uint64_t flipped;           /* Bits. */
     uint64_t mended;            /* Heads, by switches. */
+    uint64_t corrected;         /* Packets with wrong bits, by LANT_CHECK_CODE; */
+    uint64_t nacked;            /* and requests that LANT_CHECK_LINKS refused. */
     uint64_t lost;              /* By lines. */
     uint64_t refused_strangers; /* Requests for nodes that do not exist, by the sender's switch; */
     uint64_t dropped_strangers; /* what else goes to such nodes. */
     uint64_t dropped_heads, dropped_old;
-    uint64_t dropped_full; /* More packets on their way than the world has room for. */
-    uint64_t switches;     /* Passed, by those that came to their node. */
+    uint64_t dropped_checked; /* By LANT_CHECK_LINKS, whose sender nobody can tell. */
+    uint64_t dropped_full;    /* More packets on their way than the world has room for. */
+    uint64_t switches;        /* Passed, by those that came to their node. */
 };
 
 struct lant_fabric {
@@ -143,8 +156,10 @@ static inline uint64_t lant_fabric_free_ps(const struct lant_fabric *fabric, uin
 /* How long a packet takes of the line. */
 static inline uint64_t lant_line_ps(const struct lant_line *line, uint32_t flits)
 {
-    const uint64_t ps = (uint64_t)(flits + line->frame_flits) * LANT_CYCLE_PS;
-    return line->pause_flits == 0 ? ps : ps + (uint64_t)flits * LANT_CYCLE_PS / line->pause_flits;
+    const uint64_t own_ps = (uint64_t)flits * LANT_CYCLE_PS;
+    uint64_t ps = own_ps + (uint64_t)line->frame_flits * LANT_CYCLE_PS;
+    ps += line->pause_flits == 0 ? 0 : own_ps / line->pause_flits;
+    return line->code_flits == 0 ? ps : ps + own_ps / line->code_flits;
 }
 
 #endif

@@ -118,6 +118,8 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
     LAB_WHOLE("fault_rows", "", 16, 1, 1024, "5.2.3", "packets under way in chapter 5's runs"),
     LAB_WHOLE("messages", "%", 100, 1, 100, "OC",
               "of the messages that chapter 5's runs send to have small errors"),
+    LAB_WORD("told_by", "switches ends", "5.3.2.1",
+             "who answers a packet that is damaged where links have checks"),
     /* Accelerators (chapter 7). */
     LAB_FITTED_WHOLE("LNI-A42", "copy", "cycles", 22, 0, 1000, "Table 7.3",
                      "a local copy of 128 bytes"),

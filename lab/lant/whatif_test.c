@@ -243,13 +243,78 @@ static void test_atomics(void **state)
     close_world(seen);
 }
 
+/* -- Checks at links ----------------------------------------------------------------------------*/
+
+struct checked {
+    struct lant_fabric_counters fabric;
+    uint64_t again, refused; /* By the receiving node, for the CRC. */
+};
+
+/* 32 KB over two links, of which some bits are flipped: every byte comes. */
+static struct checked send_checked(enum lant_checking checking)
+{
+    enum {
+        BYTES = 32768,
+        TO = 2,
+    };
+    struct lant_node_config config = lant_node_default();
+    struct lant_fabric_config fabric = network("torus:5");
+    fabric.bit_errors = 2e-5;
+    fabric.checking = checking;
+    fabric.check_cycles = 64;
+    config.rdma.retries = 7;
+    struct seen *seen = open_world(&config, &fabric);
+    struct lant_node *from = &seen->world.nodes[0], *to = &seen->world.nodes[TO];
+    for (uint32_t i = 0; i < BYTES; i++) {
+        from->memory[i] = (uint8_t)(i * 7 + i / 256);
+    }
+    const struct lant_work work = {
+        .descriptor = {.destination = lant_global(TO, 0), .bytes = BYTES}};
+    assert_int_equal(lant_node_submit(from, LANT_QUEUE_CPU, &work), LANT_SUBMIT_COMMITTED);
+    run(seen);
+    assert_memory_equal(from->memory, to->memory, BYTES);
+    const struct checked checked = {.fabric = seen->world.fabric.counters,
+                                    .again = from->rdma.counters.again,
+                                    .refused = to->counters.verdicts[LANT_CRC_WRONG]};
+    close_world(seen);
+    return checked;
+}
+
+static void test_link_checks(void **state)
+{
+    (void)state;
+    const struct checked ends = send_checked(LANT_CHECK_ENDS);
+    assert_int_equal(ends.fabric.nacked, 0);
+    assert_true(ends.refused > 0 && ends.again >= ends.refused);
+    const struct checked links = send_checked(LANT_CHECK_LINKS);
+    assert_true(links.fabric.nacked > 0 && links.fabric.corrected == 0);
+    assert_true(links.again >= links.fabric.nacked + links.refused);
+    const struct checked code = send_checked(LANT_CHECK_CODE);
+    assert_true(code.fabric.corrected > 0 && code.fabric.flipped == 0);
+    assert_int_equal(code.again, 0);
+}
+
+/* A switch keeps a packet that it checks, of whose room no credit tells. */
+static void test_link_checks_need_room(void **state)
+{
+    (void)state;
+    struct lant_fabric_config fabric = network("star:4");
+    struct topology topology;
+    char error[TOPOLOGY_ERROR_BYTES];
+    fabric.flow = LANT_FLOW_CREDITS;
+    fabric.buffer_flits = 205;
+    assert_true(lant_fabric_topology(&fabric, &topology, error, sizeof(error)));
+    topology_close(&topology);
+    fabric.checking = LANT_CHECK_LINKS;
+    assert_false(lant_fabric_topology(&fabric, &topology, error, sizeof(error)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_timers_by_distance),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_hot_spot),
-        cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_link_checks),        cmocka_unit_test(test_link_checks_need_room),
+        cmocka_unit_test(test_timers_by_distance), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_hot_spot),           cmocka_unit_test(test_atomics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
