@@ -23,7 +23,7 @@
 #define LAB_NOTHING   ((double)NAN)
 #define LAB_UNBOUNDED ((double)INFINITY)
 
-#define LAB_PARAMETERS_MAX 112
+#define LAB_PARAMETERS_MAX 128
 #define LAB_ROWS_MAX       128
 #define LAB_READINGS_MAX   48
 #define LAB_FIGURES_MAX    16

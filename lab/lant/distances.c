@@ -63,6 +63,19 @@ static uint32_t in_doubled(const struct lant_torus *torus, uint32_t node)
     return number;
 }
 
+/* The dimensions of two in which the nodes have the same place. */
+static uint32_t same_twos(const struct lant_torus *torus, uint32_t from, uint32_t to)
+{
+    uint32_t same = 0;
+    for (uint32_t d = 0; d < torus->dimensions; d++) {
+        const uint32_t size = torus->size[d];
+        same += size == 2 && from % size == to % size;
+        from /= size;
+        to /= size;
+    }
+    return same;
+}
+
 static uint32_t mesh_distance(const struct lant_torus *torus, uint32_t from, uint32_t to,
                               struct prng *prng)
 {
@@ -159,9 +172,11 @@ uint32_t lant_distance(const struct lant_network *network, uint32_t from, uint32
                        struct prng *prng)
 {
     switch (network->kind) {
-    case LANT_TORUS:
-        return network->mesh ? mesh_distance(&network->torus, from, to, prng)
-                             : torus_distance(&network->torus, from, to, prng);
+    case LANT_TORUS: {
+        const uint32_t links = network->mesh ? mesh_distance(&network->torus, from, to, prng)
+                                             : torus_distance(&network->torus, from, to, prng);
+        return links + (network->counts_twos ? same_twos(&network->torus, from, to) : 0);
+    }
     case LANT_FAT_TREE: return tree_distance(network, from, to, prng);
     case LANT_DRAGONFLY: return dragonfly_distance(&network->dragonfly, from, to, prng);
     }

@@ -30,7 +30,8 @@ struct lant_network {
     enum lant_network_kind kind;
     uint32_t nodes; /* A fat tree may have more: the first `nodes` ones are used. */
     struct lant_torus torus;
-    bool mesh; /* No packet goes around the ends of the torus. */
+    bool mesh;        /* No packet goes around the ends of the torus. */
+    bool counts_twos; /* A dimension of two counts one link, crossed or not. */
     struct lant_fat_tree tree;
     bool counts_links;     /* Links crossed, those of nodes included. */
     bool turns_at_the_top; /* Packets go up all the way. */

@@ -30,9 +30,9 @@ const struct lab_document lant_document = {
     .note =
         "KB and MB are 2^10 and 2^20 bytes, as in the document, whose packets of 512 bytes make 64 "
         "KB of 128. Its figures are lost: a row that is called after one rests on its caption and "
-        "on the text. Not here, since nothing is made of gates: the areas of Tables 6.1, 7.1 and "
-        "7.4, and with them the estimates of 7.3. Not modelled: the memories of the STREAM "
-        "benchmark's other columns (Table 3.7), BlueGene/Q and Tofu (Table 3.1), TCP (Table 7.2).",
+        "on the text. Not here, since nothing is made of gates: the areas of Tables 6.1 and 7.1. "
+        "Not modelled: the memories of the STREAM benchmark's other columns (Table 3.7), Tofu "
+        "(Table 3.1), TCP (Table 7.2).",
 };
 
 const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
@@ -141,8 +141,21 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
     LAB_WORD("overlap", "off on", "7.2.3.1", "whether parts of a result are sent before the next"),
     LAB_WORD("software", "cpu bypass", "7.1.2; 7.1.3",
              "what drives transfers of the software transport"),
+    /* An estimate (7.3). */
+    LAB_WHOLE("data", "bytes", 1024, 128, 32768, "7.3: two matrices of 8 x 8 doubles",
+              "of a block for an accelerator"),
+    LAB_WHOLE("flop", "", 1024, 1, 1000000000, "7.3: 512 multiply-adds", "computed of a block"),
+    LAB_WHOLE("hls", "cycles", 288, 0, 1000000, "7.3", "for which an accelerator computes a block"),
+    LAB_WHOLE("block_ffs", "", 30194, 1, 10000000, "Table 7.4", "flip-flops of an accelerator"),
+    LAB_WHOLE("device_ffs", "", 548160, 1, 100000000, "Table 7.4", "flip-flops of the FPGA"),
+    LAB_REAL("stack_ffs", "%", 10.7, 0, 100, "7.3", "of them that the interface takes"),
+    LAB_WHOLE("placed", "", 9, 1, 1000, "7.3", "accelerators of an FPGA"),
+    LAB_WHOLE("links", "", 1, 1, 4, "7.3: a single link", "that feed them"),
+    LAB_REAL("link_rate", "Gb/s", 8.56, 0.01, 1000, "3.4.3", "of data by a link"),
     /* Networks. */
     LAB_WORD("torus", "near_cube power mesh", "Table 3.1; OC: their sides", "shapes of the tori"),
+    LAB_FITTED_WORD("LNI-A53.bgq", "pairs", "counted crossed", "Table 3.1",
+                    "whether BlueGene/Q's dimension of two counts for packets that stay in it"),
     LAB_FITTED_WORD("LNI-A54", "tree_counts", "switches links", "Table 3.1",
                     "what a distance in a fat tree counts"),
     LAB_WORD("tree_top", "full half", "Table 3.1", "ports down of the switches at the top"),

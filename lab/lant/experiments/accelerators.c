@@ -3,16 +3,12 @@
  * Blocks of data through two accelerators on two nodes, with the transport in the interface and in
  * software: Table 7.3, Fig. 7.5, Fig. 7.6 (rows A36 to A45, A47, A60, A61).
  */
-#include <stdlib.h>
-
-#include "lab/lant/bench.h"
-#include "lab/lant/chain.h"
+#include "lab/lant/chain_runs.h"
 
 enum {
     KB = 1024,
     SIZES = 7,
-    BLOCKS = 12, /* The second half counts. */
-    HLS = 288,   /* Cycles: 7.3's multiplication of matrices. */
+    HLS = 288, /* Cycles: 7.3's multiplication of matrices. */
 };
 
 /* Table 7.3. The document's accelerators compute for a multiple of these, in both dataflows. */
@@ -25,73 +21,6 @@ static const struct {
     {"LNI-A42", 32 * KB, 27925},
 };
 
-static struct lant_chain_config config_of(struct lab_run *run, bool software)
-{
-    const bool by_cpu = lab_word(run, "software") == 0;
-    return (struct lant_chain_config){
-        .costs = {.submit = lant_whole(run, "submit"),
-                  .notice = lant_whole(run, "notice"),
-                  .burst = lant_whole(run, "copy"),
-                  .turn = lant_whole(run, "turn"),
-                  .cpu_path = lant_whole(run, "cpu_path"),
-                  .detour_cycles = lab_value(run, "detour")},
-        .by_cpu = software && by_cpu,
-        .blocks = 1,
-        .under_way = lant_whole(run, "blocks"),
-        .buffers = lant_whole(run, "buffers"),
-        .direct = lab_word(run, "intermediate") == 1,
-        .overlap = lab_word(run, "overlap") == 1,
-    };
-}
-
-struct outcome {
-    double latency, period; /* In cycles; the second only of more than one block. */
-};
-
-static struct outcome through(struct lab_run *run, const struct lant_chain_config *config)
-{
-    struct outcome outcome = {0};
-    const struct lant_node_config nodes = lant_config_of(run);
-    const struct lant_fabric_config fabric = lant_line_of(run);
-    struct lant_bench *bench = lant_bench_begin(run, &nodes, &fabric);
-    struct lant_chain *chain = calloc(1, sizeof(*chain));
-    CHECK(chain != NULL);
-    lant_chain_open(chain, config, &bench->world);
-    if (!lant_chain_run(chain)) {
-        lab_fail(run, "a block did not come through");
-    } else if (chain->wrong != 0) {
-        lab_fail(run, "%llu bytes came out wrong", (unsigned long long)chain->wrong);
-    } else {
-        outcome.latency = lant_in_cycles(chain->first_ps);
-        outcome.period =
-            config->blocks < 2 ? LAB_NOTHING : lant_chain_period_ps(chain) / LANT_CYCLE_PS;
-    }
-    lab_note(run, chain->first_ps);
-    lab_note(run, chain->last_ps ^ chain->wrong << 48);
-    lant_chain_close(chain);
-    free(chain);
-    lant_bench_end(bench);
-    return outcome;
-}
-
-static double latency(struct lab_run *run, bool software, uint32_t bytes, uint64_t compute)
-{
-    struct lant_chain_config config = config_of(run, software);
-    config.bytes = bytes;
-    config.latency_cycles = compute;
-    return through(run, &config).latency;
-}
-
-/* Gb/s. */
-static double throughput(struct lab_run *run, bool software, uint32_t bytes, uint64_t compute)
-{
-    struct lant_chain_config config = config_of(run, software);
-    config.bytes = bytes;
-    config.blocks = BLOCKS;
-    config.latency_cycles = compute;
-    return 8.0 * bytes / (through(run, &config).period * LANT_CYCLE_PS * 1e-3);
-}
-
 /* -- Rows ---------------------------------------------------------------------------------------*/
 
 static void latencies(struct lab_run *run)
@@ -99,14 +28,15 @@ static void latencies(struct lab_run *run)
     for (uint32_t i = 0; i < SIZES; i++) {
         lab_judge_relative(
             lab_add_row(run, table[i].row, "cycles", "a block of %u bytes", table[i].bytes),
-            table[i].cycles, latency(run, false, table[i].bytes, 0), 0.01);
+            table[i].cycles, lant_chain_latency(run, false, table[i].bytes, 0), 0.01);
     }
 }
 
 /* By how many per cent the interface is faster than software. */
 static double latency_gain(struct lab_run *run, uint32_t bytes)
 {
-    return 100 * (1 - latency(run, false, bytes, 0) / latency(run, true, bytes, 0));
+    return 100 *
+           (1 - lant_chain_latency(run, false, bytes, 0) / lant_chain_latency(run, true, bytes, 0));
 }
 
 static void gains(struct lab_run *run)
@@ -124,13 +54,13 @@ static void gains(struct lab_run *run)
             lab_add_row(run, sizes[i].row, "%", "less latency, %u KB", sizes[i].bytes / KB),
             sizes[i].predicted, latency_gain(run, sizes[i].bytes), 2);
     }
-    const double offloaded = throughput(run, false, 32 * KB, 0);
+    const double offloaded = lant_chain_throughput(run, false, 32 * KB, 0);
     lab_judge_absolute(lab_add_row(run, "LNI-A44", "%", "more throughput, 32 KB"), 8.6,
-                       100 * (offloaded / throughput(run, true, 32 * KB, 0) - 1), 0.5);
+                       100 * (offloaded / lant_chain_throughput(run, true, 32 * KB, 0) - 1), 0.5);
     lab_judge_relative(lab_add_row(run, "LNI-A45.level", "Gb/s", "blocks of 32 KB"), 2.49,
                        offloaded, 0.04);
     lab_judge_range(lab_add_row(run, "LNI-A45.gain", "%", "32 KB, more than 16 KB"), 1, 4,
-                    100 * (offloaded / throughput(run, false, 16 * KB, 0) - 1));
+                    100 * (offloaded / lant_chain_throughput(run, false, 16 * KB, 0) - 1));
 }
 
 static void computing(struct lab_run *run)
@@ -138,11 +68,11 @@ static void computing(struct lab_run *run)
     static const double predicted[] = {1.46, 0.56, 0.35};
     static const char *const rows[] = {"LNI-A61/0", "LNI-A61/1", "LNI-A61/2"};
     lab_judge_relative(lab_add_row(run, "LNI-A47", "Gb/s", "1 KB, %u cycles of computing", HLS),
-                       1.1, throughput(run, false, KB, HLS), 0.005);
+                       1.1, lant_chain_throughput(run, false, KB, HLS), 0.005);
     for (uint32_t ratio = 0; ratio < COUNT_OF(rows); ratio++) {
         const uint64_t compute = (uint64_t)ratio * table[1].cycles;
         lab_judge_relative(lab_add_row(run, rows[ratio], "Gb/s", "1 KB, R = %u", ratio),
-                           predicted[ratio], throughput(run, false, KB, compute), 0.04);
+                           predicted[ratio], lant_chain_throughput(run, false, KB, compute), 0.04);
     }
 }
 
@@ -164,7 +94,8 @@ static void draw_throughput(struct lab_run *run, bool software)
         struct lab_series *series = lab_add_curve(run, "blocks of %u bytes", table[k].bytes);
         for (uint32_t i = 0; i < COUNT_OF(ratios); i++) {
             const uint64_t compute = (uint64_t)llround(ratios[i] * table[k].cycles);
-            lab_add_point(series, ratios[i], throughput(run, software, table[k].bytes, compute),
+            lab_add_point(series, ratios[i],
+                          lant_chain_throughput(run, software, table[k].bytes, compute),
                           LAB_NOTHING);
         }
     }
@@ -186,7 +117,7 @@ static void draw_latency(struct lab_run *run)
             run, "%s, R = %g", software ? "transport in software" : "offloaded", ratios[i / 2]);
         for (uint32_t k = 0; k < SIZES; k++) {
             const uint64_t compute = (uint64_t)llround(ratios[i / 2] * table[k].cycles);
-            const double cycles = latency(run, software, table[k].bytes, compute);
+            const double cycles = lant_chain_latency(run, software, table[k].bytes, compute);
             lab_add_point(series, table[k].bytes, cycles * LANT_CYCLE_PS * 1e-6, LAB_NOTHING);
         }
     }
@@ -296,10 +227,7 @@ const struct lab_experiment lant_accelerators = {
     .name = "lant/accelerators",
     .what = "blocks of data through accelerators of two nodes, with and without the CPU",
     LANT_COMMON,
-    .uses = LANT_LINE_USES
-    "shm_issue shm_beat shm_receive shm_done shm_rows rdma_setup ram rdma_receive rdma_done ack "
-    "rows operations timers early_timer early engine_window timeout retries register segment "
-    "receiver copy submit notice cpu_path detour turn blocks buffers intermediate overlap software",
+    .uses = LANT_CHAIN_USES,
     LANT_CLAIMS(accelerators_claims),
     .quick = true,
     .run = accelerators,
