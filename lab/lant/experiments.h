@@ -9,7 +9,7 @@
 #include "lab/lab.h"
 #include "lab/plan.h"
 
-#define LANT_PARAMETER_COUNT (110 + LAB_PLAN_PARAMETER_COUNT)
+#define LANT_PARAMETER_COUNT (111 + LAB_PLAN_PARAMETER_COUNT)
 extern const struct lab_document lant_document;
 extern const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT];
 

@@ -407,6 +407,10 @@ static void open_node(struct lant_world *world, uint32_t index)
     }
     lant_atomics_init(&node->atomics, &config.atomics, node->atomics_memory);
     lant_inbound_init(&node->inbound, &config.inbound);
+    if (config.reorder != 0) {
+        node->reorder = zeroed(sizeof(*node->reorder));
+        lant_reorder_init(node->reorder, config.reorder);
+    }
     lant_rdma_init(&node->rdma, &config.rdma);
     lant_rdma_target_init(&node->rdma_target, &config.rdma_target, &node->ranges, node->tombstones);
     const struct lant_errors_config errors = {.node = index, .in_charge = config.in_charge};
@@ -436,7 +440,7 @@ bool lant_world_open(struct lant_world *world, const struct lant_node_config *co
                      char *error, size_t error_bytes)
 {
     CHECK(config->costs.early_timer < LANT_PACKET_FLITS_MIN + 1);
-    CHECK(config->memory_bytes % LANT_FLIT_BYTES == 0 && !config->rdma_target.keyhole);
+    CHECK(config->memory_bytes % LANT_FLIT_BYTES == 0);
     *world = (struct lant_world){.sim = sim, .config = *config};
     set_lifetimes(&world->config);
     if (!lant_fabric_open(&world->fabric, fabric, sim, seed, lant_node_on_frame, world, error,
@@ -465,6 +469,7 @@ static void close_node(struct lant_node *node)
     free(node->tombstones);
     free(node->recent);
     free(node->atomics_memory);
+    free(node->reorder);
 }
 
 void lant_world_close(struct lant_world *world)

@@ -21,6 +21,7 @@
 #include "transport/lant/atomics.h"
 #include "transport/lant/rdma_sender.h"
 #include "transport/lant/rdma_target.h"
+#include "transport/lant/reorder.h"
 #include "transport/lant/shm_access.h"
 #include "transport/lant/shm_target.h"
 
@@ -58,6 +59,7 @@ struct lant_node_config {
     uint32_t burst_window;  /* Bursts for which the DMA engine has no answer of the bus. */
     uint32_t early_timers;  /* RDMA's; 0: no early acknowledgement. */
     uint64_t memory_bytes;
+    uint32_t reorder;   /* Packets of the buffer for keyholes; 0: they go on as they come. */
     uint32_t in_charge; /* The node whose CPU hears of accelerators' failures. */
     struct lant_distance_timers timers;
     struct lant_atomics_config atomics; /* Off, unless it has entries. */
@@ -77,6 +79,8 @@ struct lant_program {
                             const struct lant_notification *notification);
     /* Without on_notification: there is something for lant_node_poll. */
     void (*on_ready)(void *context, enum lant_queue queue);
+    /* A packet of a keyhole, for whoever reads behind its address. */
+    void (*on_stream)(void *context, const struct lant_packet *packet);
     /* A peer's store has changed the 8 bytes at this local address. */
     void (*on_stored)(void *context, uint64_t address);
 };
@@ -113,6 +117,7 @@ struct lant_node_counters {
     uint64_t repaired;
     uint64_t dropped_full; /* More packets at nodes than the world has room for. */
     uint64_t reports;
+    uint64_t reorder_busy, reorder_far; /* Packets of keyholes that were dropped. */
     uint64_t notifications[LANT_QUEUE_COUNT];
 };
 
@@ -128,6 +133,7 @@ struct lant_node {
     struct lant_atomics atomics;
     uint64_t atomics_free_ps; /* Their unit, which reads and writes memory, can take the next. */
     struct lant_inbound inbound;
+    struct lant_reorder *reorder; /* NULL: none. */
     struct lant_rdma rdma;
     struct lant_errors errors;
     struct lant_notifications notifications[LANT_QUEUE_COUNT];

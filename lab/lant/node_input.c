@@ -217,6 +217,38 @@ static void take_released(struct lant_node *node)
     }
 }
 
+/* False: the buffer has no room for this packet of a keyhole, which is dropped. */
+static bool put_in_order(struct lant_visit *visit)
+{
+    struct lant_node *node = visit->node;
+    if (node->reorder == NULL) {
+        return true;
+    }
+    switch (lant_reorder_put(node->reorder, &visit->packet)) {
+    case LANT_REORDER_TAKEN:
+    case LANT_REORDER_KNOWN: return true;
+    case LANT_REORDER_BUSY: node->counters.reorder_busy++; break;
+    case LANT_REORDER_FAR: node->counters.reorder_far++; break;
+    case LANT_REORDER_WRONG: break;
+    }
+    return false;
+}
+
+/* What has come of a keyhole goes on to its reader, in order if there is a buffer. */
+static void stream(struct lant_visit *visit)
+{
+    struct lant_node *node = visit->node;
+    const struct lant_program *program = &node->program;
+    struct lant_packet packet = visit->packet;
+    bool comes = node->reorder == NULL || lant_reorder_next(node->reorder, &packet);
+    while (comes) {
+        if (program->on_stream != NULL) {
+            program->on_stream(program->context, &packet);
+        }
+        comes = node->reorder != NULL && lant_reorder_next(node->reorder, &packet);
+    }
+}
+
 static void on_written(struct sim *sim, struct sim_event *event)
 {
     struct lant_visit *visit = CONTAINER_OF(event, struct lant_visit, event);
@@ -225,7 +257,11 @@ static void on_written(struct sim *sim, struct sim_event *event)
     const bool last =
         lant_inbound_on_memory(&node->inbound, LANT_WRITES, visit->local_id, LANT_OKAY, &record);
     CHECK(last && record.address == visit->write.address);
-    memcpy(node->memory + visit->write.address, visit->packet.payload, visit->write.bytes);
+    if (visit->write.fixed) {
+        stream(visit);
+    } else {
+        memcpy(node->memory + visit->write.address, visit->packet.payload, visit->write.bytes);
+    }
     lant_rdma_target_on_written(&node->rdma_target, sim->now_ps, &visit->write, LANT_OKAY,
                                 &visit->packet);
     answer_after(visit, lant_cycles(costs_of(node)->rdma_receive));
@@ -265,6 +301,10 @@ static bool take_rdma_request(struct lant_visit *visit)
         const bool writes = act_on_rdma(visit, &action, &answer);
         take_released(node);
         if (!writes) {
+            return true;
+        }
+        if (visit->write.fixed && !put_in_order(visit)) {
+            leave(visit);
             return true;
         }
     }

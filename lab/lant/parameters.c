@@ -95,6 +95,8 @@ const struct lab_parameter lant_parameters[LANT_PARAMETER_COUNT] = {
               "operations that can be registered"),
     LAB_WHOLE("escapes", "packets", 64, 1, 256, "6.5", "in the escape channel"),
     LAB_WHOLE("escape_time", "cycles", 5000, 1, 100000000, "OC", "until one is dropped there"),
+    LAB_WHOLE("reorder", "packets", 64, 0, 128, "4.4; OC: as many as a transfer has",
+              "of the buffer for keyholes; 0: none"),
     LAB_WHOLE("register", "bytes", 32768, 0, 524288, "6.4: insignificant at around 32KB; OC",
               "that are registered at most"),
     LAB_WHOLE("segment", "packets", 128, 0, 131071, "Fig. 6.10", "of a segment; 0: no segments"),
