@@ -46,7 +46,8 @@ static void look(const struct lant_world *world, struct lant_batch_outcome *outc
     const struct lant_fabric *fabric = &world->fabric;
     const uint32_t ports = fabric->topology.first_port[topology_vertices(&fabric->topology)];
     outcome->nacked = fabric->counters.nacked;
-    outcome->switches = (double)fabric->counters.switches / (double)fabric->counters.carried;
+    outcome->switches =
+        lant_batch_share((double)fabric->counters.switches, (double)fabric->counters.carried);
     for (uint32_t i = 0; i < ports; i++) {
         outcome->busy_ps += fabric->busy_ps[i];
     }
@@ -72,10 +73,8 @@ struct lant_batch_outcome lant_batch_run(struct lab_run *run, const struct lab_p
     struct lant_senders senders = {
         .world = &bench->world, .plan = plan, .receivers_look = true, .window = window};
     lant_senders_open(&senders);
-    while (senders.tally.latency.count + senders.failed < lab_plan_count(plan) &&
-           sim_step(&bench->sim)) {
+    while (sim_step(&bench->sim)) {
     }
-    lant_bench_settle(bench);
     const struct lab_tally *tally = &senders.tally;
     struct lant_batch_outcome outcome = {
         .mean = sim_spread_mean(&tally->latency) / LANT_CYCLE_PS,

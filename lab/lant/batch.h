@@ -38,6 +38,12 @@ struct lant_batch_outcome {
     uint64_t busy_ps; /* Of all lines together. */
 };
 
+/* 0 if nothing came. */
+static inline double lant_batch_share(double of, double all)
+{
+    return all > 0 ? of / all : 0;
+}
+
 void lant_batch_plan(struct lab_plan *plan, const struct lant_batch_traffic *traffic,
                      uint64_t seed);
 /* The number of nodes that the network has is the plan's. */

@@ -39,7 +39,7 @@ struct lant_line {
     bool store_and_forward;  /* A packet leaves the receiving MAC when all of it has come. */
 };
 
-/* Who looks for flipped bits (5.3.2). The words of the parameter "checking". */
+/* The place where flipped bits are looked for (5.3.2): the words of the parameter "checking". */
 enum lant_checking {
     LANT_CHECK_ENDS,  /* The receiver, by the CRC. */
     LANT_CHECK_LINKS, /* Each switch as well: it answers a damaged request with a NACK. */
@@ -61,7 +61,7 @@ struct lant_fabric_config {
     uint32_t buffer_flits; /* At a switch, for each channel of a line; LANT_FLOW_NONE: no bound. */
     uint32_t channels;     /* The channels of each line; 0 is 1. */
     enum lant_checking checking;
-    uint32_t check_cycles; /* What it adds at a switch to a packet with data (5.3.2.1). */
+    uint32_t check_cycles; /* The delay of a packet with data at a switch that checks (5.3.2.1). */
     bool may_deadlock;     /* Networks that need more channels are not refused. */
 };
 

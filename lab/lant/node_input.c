@@ -234,7 +234,7 @@ static bool put_in_order(struct lant_visit *visit)
     return false;
 }
 
-/* What has come of a keyhole goes on to its reader, in order if there is a buffer. */
+/* Packets of a keyhole go on to its reader, in order if there is a buffer. */
 static void stream(struct lant_visit *visit)
 {
     struct lant_node *node = visit->node;

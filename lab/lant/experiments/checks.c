@@ -120,19 +120,20 @@ static void judge_errors(struct lab_run *run)
                                    "load %g, errors %g: time that lines are in use with checks at "
                                    "links, of that without",
                                    loads[HEAVY], MANY),
-                       predicted_share(), (double)links.busy_ps / (double)ends.busy_ps, 0.02);
+                       predicted_share(),
+                       lant_batch_share((double)links.busy_ps, (double)ends.busy_ps), 0.02);
     lab_judge_range(lab_add_row(run, "LNI-W-checks.slower", "",
                                 "load %g, errors %g: a message's time with checks at links, of "
                                 "that without",
                                 loads[HEAVY], MANY),
-                    1, LAB_UNBOUNDED, links.mean / ends.mean);
+                    1, LAB_UNBOUNDED, lant_batch_share(links.mean, ends.mean));
 }
 
 /* A message's time with a code at links, of that without. */
 static double code_share(struct lab_run *run, uint32_t load)
 {
     const struct point ends = {LANT_CHECK_ENDS, load, SOME}, code = {LANT_CHECK_CODE, load, SOME};
-    return measure(run, &code).mean / measure(run, &ends).mean;
+    return lant_batch_share(measure(run, &code).mean, measure(run, &ends).mean);
 }
 
 static void judge_code(struct lab_run *run)

@@ -58,8 +58,9 @@ static void judge_table(struct lab_run *run)
         lab_add_row(run, "LNI-W-incast.full", "",
                     "the slowest message with %u entries, of that without registration; "
                     "the mean: %.2f; %llu packets refused",
-                    FEW_ENTRIES, full.mean / told.mean, (unsigned long long)full.refused),
-        1.3, LAB_UNBOUNDED, full.worst / told.worst);
+                    FEW_ENTRIES, lant_batch_share(full.mean, told.mean),
+                    (unsigned long long)full.refused),
+        1.3, LAB_UNBOUNDED, lant_batch_share(full.worst, told.worst));
 }
 
 static void judge_timers(struct lab_run *run)

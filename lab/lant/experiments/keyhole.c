@@ -78,9 +78,15 @@ static struct outcome measure(struct lab_run *run, uint32_t count, double bit_er
     return outcome;
 }
 
+/* The buffer has no more. */
+static uint32_t bounded(uint32_t packets)
+{
+    return packets < LANT_REORDER_MAX ? packets : LANT_REORDER_MAX;
+}
+
 static void keyhole(struct lab_run *run)
 {
-    const uint32_t reorder = lant_whole(run, "reorder"), rows = lant_whole(run, "rows");
+    const uint32_t reorder = lant_whole(run, "reorder"), rows = bounded(lant_whole(run, "rows"));
     const struct outcome errors = measure(run, 1, BIT_ERRORS, reorder);
     const struct outcome two = measure(run, 2, 0, reorder);
     const struct outcome small = measure(run, 1, BIT_ERRORS, rows);
