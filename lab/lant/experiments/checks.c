@@ -133,7 +133,8 @@ static void judge_errors(struct lab_run *run)
 static double code_share(struct lab_run *run, uint32_t load)
 {
     const struct point ends = {LANT_CHECK_ENDS, load, SOME}, code = {LANT_CHECK_CODE, load, SOME};
-    return lant_batch_share(measure(run, &code).mean, measure(run, &ends).mean);
+    const double coded = measure(run, &code).mean;
+    return lant_batch_share(coded, measure(run, &ends).mean);
 }
 
 static void judge_code(struct lab_run *run)
