@@ -37,9 +37,6 @@
 #define CSRNA_POINTS_MAX 16u
 #define CSRNA_PER_CORE   512u
 
-/* The policies' names, by enum csrna_policy. */
-extern const char *const csrna_policies[];
-
 /* The mean latency of messages in us. */
 double csrna_latency_of(struct lab_run *run, struct csrna_load load, uint32_t qps);
 /* The rate in million messages a second. */

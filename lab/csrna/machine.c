@@ -414,6 +414,11 @@ struct csrna_result csrna_run(struct lab_run *run, const struct csrna_load *load
     if (run->failure[0] != '\0') {
         return (struct csrna_result){.rate = LAB_NOTHING, .latency_us = LAB_NOTHING};
     }
+    if (csrna_policy_kinds[load->policy]->refuses && load->qps > csrna_contexts(run, load)) {
+        lab_fail(run, "%s takes %u connections, and not %u", csrna_policies[load->policy],
+                 csrna_contexts(run, load), load->qps);
+        return (struct csrna_result){.rate = LAB_NOTHING, .latency_us = LAB_NOTHING};
+    }
     struct csrna_machine *machine = csrna_zeroed(sizeof(*machine));
     machine_open(machine, run, load);
     csrna_start(machine);

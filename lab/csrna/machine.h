@@ -16,7 +16,7 @@
 #include "sim/faults.h"
 #include "sim/parts/switch.h"
 
-#define CSRNA_PARAMETER_COUNT 53
+#define CSRNA_PARAMETER_COUNT 56
 #define CSRNA_BATCH_MAX       32u
 #define CSRNA_CLIENTS_MAX     64u
 #define CSRNA_CORES_MAX       64u
@@ -102,6 +102,11 @@ struct csrna_result {
  * CSRNA_LOAD_USES. */
 struct csrna_load csrna_load_of(struct lab_run *run);
 #define CSRNA_LOAD_USES "clients cache victims window_of prefetch processing"
+
+/* The contexts that a NIC has on the chip. */
+uint32_t csrna_contexts(struct lab_run *run, const struct csrna_load *load);
+/* The other NICs' numbers; elsewhere they have their defaults. */
+#define CSRNA_POLICY_USES "ernic srnic connectx"
 
 /* The configuration of a NIC, and what surrounds it: CSRNA_MACHINE_USES, and CSRNA_RATE_USES or
  * CSRNA_LATENCY_USES. */

@@ -100,6 +100,24 @@ static void test_blocking(void **state)
     assert_true(execute(&load).rate < 0.2 * large);
 }
 
+/* Other NICs: all contexts are on the chip, and a connection more is refused; or as many as its
+ * parameter says, and a miss holds up everything. */
+static void test_other_nics(void **state)
+{
+    (void)state;
+    struct csrna_load load = prepare(NULL, CSRNA_ERNIC, 127);
+    assert_int_equal(execute(&load).server.fetches, 127);
+    load.qps = 128;
+    assert_false(csrna_run(&run, &load).rate >= 0);
+    assert_string_equal(run.failure, "eRNIC takes 127 connections, and not 128");
+    load = prepare("srnic=400", CSRNA_SRNIC, 400);
+    assert_int_equal(execute(&load).server.fetches, 400);
+    load = prepare("connectx=200", CSRNA_CONNECTX, 200);
+    const double best = execute(&load).rate;
+    load.qps = 250;
+    assert_true(execute(&load).rate < 0.2 * best);
+}
+
 /* CSR-39, CSR-41: packets are lost, data and acknowledgements; every byte arrives all the same. */
 static void test_loss(void **state)
 {
@@ -313,14 +331,23 @@ static void test_jitter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hiding),        cmocka_unit_test(test_all_cached),
-        cmocka_unit_test(test_blocking),      cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_placement),     cmocka_unit_test(test_repeats),
-        cmocka_unit_test(test_capacity),      cmocka_unit_test(test_least),
-        cmocka_unit_test(test_posted_writes), cmocka_unit_test(test_both_directions),
-        cmocka_unit_test(test_framing),       cmocka_unit_test(test_window),
-        cmocka_unit_test(test_acks),          cmocka_unit_test(test_found),
-        cmocka_unit_test(test_jitter),        cmocka_unit_test(test_every_byte),
+        cmocka_unit_test(test_hiding),
+        cmocka_unit_test(test_all_cached),
+        cmocka_unit_test(test_blocking),
+        cmocka_unit_test(test_other_nics),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_placement),
+        cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_least),
+        cmocka_unit_test(test_posted_writes),
+        cmocka_unit_test(test_both_directions),
+        cmocka_unit_test(test_framing),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_acks),
+        cmocka_unit_test(test_found),
+        cmocka_unit_test(test_jitter),
+        cmocka_unit_test(test_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,7 +129,7 @@ static void scheduler_step(struct csrna_nic *nic)
 {
     struct qp_visit visit;
     uint32_t index = 0;
-    const bool hiding = nic->config.policy == CSRNA_HIDING;
+    const bool hiding = nic->config.policy->hides;
     const bool asks = !hiding || nic->config.prefetch;
     if (!may_visit(nic) || (asks && !reserve(nic, QPC_DESCRIPTOR, &index))) {
         return;
@@ -337,7 +337,7 @@ static void open_units(struct csrna_nic *nic)
 {
     const struct csrna_config *config = &nic->config;
     const struct qpc_manager_parameters manager = {
-        .policy = config->policy == CSRNA_FCFS ? QPC_FCFS : QPC_NONBLOCKING,
+        .policy = config->policy->order,
         .victim = config->victims,
         .oocap = config->oocap,
         .cache_entries = config->cache_entries,

@@ -24,6 +24,7 @@
 #include "hardware/csrna/qpc_requester.h"
 #include "hardware/csrna/sq_table.h"
 #include "hardware/csrna/translation_cache.h"
+#include "lab/csrna/policies.h"
 #include "nic/nic.h"
 #include "sim/kernel.h"
 #include "sim/meter.h"
@@ -38,12 +39,6 @@
 #define CSRNA_SQ_WQES 64u
 
 /* The words of the parameters with these names, in their order. */
-enum csrna_policy {
-    CSRNA_HIDING, /* Non-blocking, and the WQE is read beside the context. */
-    CSRNA_NB,     /* Non-blocking. */
-    CSRNA_FCFS,   /* First come, first served: a miss blocks. */
-};
-
 enum csrna_placement {
     CSRNA_HOST,
     CSRNA_BOARD, /* Contexts live in the memory of the board. */
@@ -164,10 +159,10 @@ struct csrna_qp {
 };
 
 struct csrna_config {
-    enum csrna_policy policy;
+    const struct csrna_policy_kind *policy;
     enum csrna_placement placement;
     enum csrna_acks acks;
-    bool prefetch;   /* CSRNA_HIDING: the context is asked for while the WQEs are read. */
+    bool prefetch;   /* If it hides: the context is asked for while the WQEs are read. */
     bool write_back; /* Evicted contexts that were changed are written to memory. */
     uint32_t oocap, cache_entries;
     enum qpc_victim_policy victims;

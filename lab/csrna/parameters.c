@@ -14,6 +14,7 @@
 #define COMPETE "CSR-A12.compete"
 #define FORMULA "CSR-A14"
 #define TABLE   "CSR-A15"
+#define DECLINE "CSR-O-connectx"
 
 static const char *const others[] = {
     "csRNA-gem5: N. Kang and others, csRNA, the authors' public gem5 model, "
@@ -67,8 +68,13 @@ const struct lab_parameter csrna_parameters[CSRNA_PARAMETER_COUNT] = {
     LAB_WORD("victims", "lru fifo random", "5.1; csRNA-gem5: fifo",
              "which context has to go when the cache is full"),
     LAB_WORD("write_back", "on off", "OC", "whether changed contexts are written when they go"),
-    LAB_WORD("policy", "hiding non-blocking fcfs", "4.3; 4.5",
-             "latency-hiding, non-blocking, or first come first served"),
+    LAB_WORD("policy", "hiding non-blocking fcfs ernic srnic connectx", "4.3; 4.5; 5.2",
+             "latency-hiding, non-blocking, or first come first served; or as that NIC"),
+    LAB_WHOLE("ernic", "", 127, 1, 32768, "table 1", "connections and contexts of eRNIC's policy"),
+    LAB_WHOLE("srnic", "", 10000, 1, 32768, "table 1: 10K", "those of SRNIC's policy"),
+    LAB_FITTED_WHOLE(DECLINE, "connectx", "", 256, 1, 32768,
+                     "OC; 2.2: the rate declines beyond 256",
+                     "contexts on the chip of ConnectX's policy"),
     LAB_WORD("prefetch", "on off", "4.5", "hiding: the context is read beside the work requests"),
     LAB_WHOLE("oocap", "", 16, 1, 64, "5.3", "out-of-order capacity"),
     LAB_WORD("acks", "on-chip context", "4.4; csRNA-gem5",
@@ -145,18 +151,30 @@ struct csrna_load csrna_load_of(struct lab_run *run)
     };
 }
 
+/* All policies' numbers are asked for, so that experiments depend on the same ones always. */
+uint32_t csrna_contexts(struct lab_run *run, const struct csrna_load *load)
+{
+    uint32_t contexts = load->cache_entries;
+    for (uint32_t i = 0; i < CSRNA_POLICIES; i++) {
+        const char *name = csrna_policy_kinds[i]->contexts;
+        const uint32_t own = name != NULL ? whole_or_default(run, name) : contexts;
+        contexts = i == load->policy ? own : contexts;
+    }
+    return contexts;
+}
+
 struct csrna_config csrna_config_of(struct lab_run *run, const struct csrna_load *load)
 {
     const uint32_t window = whole(run, "window");
     const bool of_nic = load->window_of == CSRNA_WINDOW_OF_NIC;
     return (struct csrna_config){
-        .policy = load->policy,
+        .policy = csrna_policy_kinds[load->policy],
         .placement = load->placement,
         .acks = (enum csrna_acks)lab_word(run, "acks"),
         .prefetch = load->prefetch,
         .write_back = lab_word(run, "write_back") == CSRNA_ON,
         .oocap = load->oocap,
-        .cache_entries = load->cache_entries,
+        .cache_entries = csrna_contexts(run, load),
         .victims = load->victims,
         .processing = load->processing,
         .qp_window = of_nic ? UINT32_MAX : window,

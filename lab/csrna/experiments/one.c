@@ -220,6 +220,7 @@ CSRNA_EXPERIMENT(csrna_on_chip, "csrna/on-chip", "memory of the chip that connec
 CSRNA_EXPERIMENT(
     csrna_one, "csrna/one", "one point, as the parameters say",
     CSRNA_LOAD_USES " " CSRNA_MACHINE_USES " " CSRNA_RATE_USES " " CSRNA_TRANSLATION_USES
+                    " " CSRNA_POLICY_USES
                     " mpt policy placement framing work direction qps payload oocap",
     one_claims, true, one,
     "For exploring, with every byte checked, also with loss (loss=0.001); a trace "
