@@ -58,8 +58,8 @@ static struct roce_units_config units_of(const struct csrna_config *nic, uint64_
 {
     return (struct roce_units_config){
         .cycle_ps = nic->cycle_ps,
-        .blocks = nic->policy == CSRNA_FCFS,
-        .hides = nic->policy == CSRNA_HIDING,
+        .blocks = nic->policy->order == QPC_FCFS,
+        .hides = nic->policy->hides,
         .prefetch = nic->prefetch,
         .on_board = nic->placement == CSRNA_BOARD,
         .writes_back = nic->write_back,
@@ -104,6 +104,12 @@ bool repeat_csrna(struct roce_config *config, const char *const *settings, int c
     }
     struct csrna_load load = csrna_load_of(&run);
     load.policy = (enum csrna_policy)lab_word(&run, "policy");
+    if (csrna_policy_kinds[load.policy]->contexts != NULL) {
+        (void)snprintf(error, error_bytes,
+                       "--set policy: that stands for another NIC, of which no more than a size is "
+                       "known; programs have hiding, non-blocking and fcfs");
+        return false;
+    }
     load.placement = (enum csrna_placement)lab_word(&run, "placement");
     load.oocap = (uint32_t)lab_value(&run, "oocap");
     const struct csrna_config nic = csrna_config_of(&run, &load);

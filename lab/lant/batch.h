@@ -35,7 +35,7 @@ struct lant_batch_outcome {
     uint64_t again, timeouts;
     uint64_t refused; /* Packets that a receiver dropped, since its tables were full. */
     uint64_t nacked;  /* By switches. */
-    uint64_t busy_ps; /* Of all lines together. */
+    uint64_t busy_ps; /* All lines together. */
 };
 
 /* 0 if nothing came. */

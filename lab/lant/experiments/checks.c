@@ -98,7 +98,7 @@ static double links_taken(uint32_t links, double damaged, bool to_the_end)
     return to_the_end ? links * copies : (copies - 1) / damaged;
 }
 
-/* Of the 127 others 3 are 2 links away, 12 are 4, and 112 are 6. */
+/* 3 of the 127 others are 2 links away, 12 are 4, and 112 are 6. */
 static double predicted_share(void)
 {
     static const double others[] = {3, 12, 112};

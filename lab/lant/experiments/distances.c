@@ -36,7 +36,7 @@ struct column {
     const char *name, *suffix; /* `suffix`: behind the size, in a row's id. */
     const char *counts;
     double tolerance;
-    uint32_t pairs; /* Of networks that have too many for all of them. */
+    uint32_t pairs; /* that are looked at where there are too many for all of them */
     const char *(*claim_of)(uint32_t nodes);
     struct lant_network (*network_of)(struct lab_run *run, const struct size *size);
     double (*printed)(const struct size *size);

@@ -11,13 +11,13 @@
 #define HUNDRED   100.0
 
 struct estimate {
-    double gbps;     /* Of one accelerator. */
+    double gbps;     /* One accelerator needs this, */
     double rate;     /* Blocks of data a second. */
-    double mflops;   /* Of one accelerator. */
+    double mflops;   /* and computes this. */
     double room;     /* Accelerators for which there are flip-flops. */
     double carried;  /* And those that the links can feed. */
     double placed;   /* And those that are placed. */
-    double gflops;   /* Of these, */
+    double gflops;   /* They compute this, */
     double feasible; /* and of as many of them as the links can feed. */
 };
 
