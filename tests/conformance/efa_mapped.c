@@ -135,12 +135,18 @@ static void open_shared(struct end *end)
 {
     end_open(end);
     EXPECT(ibv_dereg_mr(end->mr) == 0);
+    free(end->memory);
     end->memory = mmap(NULL, PEER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     EXPECT(end->memory != MAP_FAILED);
     end->mr = ibv_reg_mr(end->pd, end->memory, PEER_BYTES,
                          IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
     EXPECT(end->mr != NULL);
     end->qp = end_queue_pair(end, 0, 7);
+}
+
+static void close_memory(struct end *end)
+{
+    EXPECT(ibv_dereg_mr(end->mr) == 0 && munmap(end->memory, PEER_BYTES) == 0);
 }
 
 static struct address exchange(struct end *end, int socket)
@@ -294,6 +300,7 @@ static void run_chain(uint32_t rounds, bool by_calls)
     if (by_calls) {
         serve_by_calls(&end, &to, ah, sockets[0], rounds);
         expect_end(peer);
+        close_memory(&end);
         return;
     }
     EXPECT(query_qp(&end) == EINVAL); /* Its completion queue is not mapped. */
@@ -305,7 +312,9 @@ static void run_chain(uint32_t rounds, bool by_calls)
     }
     expect_end(accelerator);
     expect_end(peer);
+    EXPECT(ibv_destroy_ah(ah) == 0);
     EXPECT(ibv_destroy_qp(end.qp) == 0 && ibv_destroy_cq(ibv_cq_ex_to_cq(end.cq)) == 0);
+    close_memory(&end);
 }
 
 /* -- Each descriptor, and each mistake ----------------------------------------------------------*/
@@ -447,6 +456,7 @@ static void run_all(void)
     try_breaches(&end, number_of(ah));
     EXPECT(ibv_destroy_ah(ah) == 0 && ibv_destroy_qp(end.qp) == 0);
     EXPECT(ibv_destroy_cq(ibv_cq_ex_to_cq(end.cq)) == 0);
+    close_memory(&end);
 }
 
 int main(int argc, char **argv)
@@ -457,6 +467,7 @@ int main(int argc, char **argv)
         struct end end = {0};
         open_shared(&end);
         EXPECT(query_cq(&end) == EOPNOTSUPP && query_qp(&end) == EOPNOTSUPP);
+        close_memory(&end);
     } else if (strcmp(what, "all") == 0) {
         run_all();
     } else {

@@ -46,7 +46,12 @@ static double surviving(double room, double regions)
 {
     double share = 0;
     for (int i = 0; i < 200; i++) {
-        share = exp((1 - share) * regions * log1p(-1 / room));
+        double stays = 1, each = 1 - 1 / room;
+        for (uint32_t misses = (uint32_t)((1 - share) * regions); misses > 0; misses /= 2) {
+            stays *= misses % 2 == 1 ? each : 1;
+            each *= each;
+        }
+        share = stays;
     }
     return share;
 }

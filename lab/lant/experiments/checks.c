@@ -63,7 +63,7 @@ static struct lant_batch_outcome measure(struct lab_run *run, const struct point
     }
     if (point->checking == LANT_CHECK_CODE && code > 0) {
         fabric.node_line.code_flits = fabric.switch_line.code_flits =
-            (uint32_t)lround(HUNDRED / code);
+            (uint32_t)llround(HUNDRED / code);
     }
     lant_batch_plan(&plan, &traffic, run->seed);
     const struct lant_batch_outcome outcome = lant_batch_run(run, &plan, &config, &fabric, WINDOW);
